@@ -1,0 +1,1 @@
+"""The spec language: its types, strict reading with positions, loading, conventions."""

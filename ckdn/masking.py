@@ -98,39 +98,17 @@ SHAPES: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("url credentials", (), r"(?<=://)([^\s/:@'\"\[\]]{0,128}:)[^\s/@'\"\[\]]{1,256}(?=@)", r"\g<1>" + MASK),
     (
         "option",
-        ("--",),
+        ("password ", "passwd ", "token ", "secret ", "-key "),
         r"(?<=--)((?:[a-z]{1,20}-){0,3}(?:password|passwd|token|secret|api-key|secret-key|access-key) {1,4})"
-        r"(?=[^\s\-]{0,64}\d)[^\s\-\"'\[\]][^\s\"'\[\]]{5,}",
+        r"(?=[^\s\-]{0,64}\d)[^\s<${\-\"'\[\]][^\s\"'\[\]]{5,}",
         r"\g<1>" + MASK,
     ),
     (
         "named value",
         (
-            "assw",
-            "ASSW",
-            "assphrase",
-            "ASSPHRASE",
-            "pwd",
-            "PWD",
-            "ecret",
-            "ECRET",
-            "oken",
-            "OKEN",
-            "redential",
-            "REDENTIAL",
-            "_key",
-            "_KEY",
-            "-key",
-            "-Key",
-            "sKey",
-            "iKey",
-            "tKey",
-            "eKey",
-            "gKey",
-            "nKey",
-            "hKey",
-            "apikey",
-            "APIKEY",
+            *("assw", "ASSW", "assphrase", "ASSPHRASE", "pwd", "PWD", "ecret", "ECRET", "oken", "OKEN"),
+            *("redential", "REDENTIAL", "apikey", "APIKEY", "_key", "_KEY", "-key", "-Key"),
+            *("sKey", "iKey", "tKey", "eKey", "gKey", "nKey", "hKey"),
         ),
         _NAMED,
         "",
@@ -241,32 +219,11 @@ def _named(match: re.Match[str]) -> str:
 
 
 _LITERALS = frozenset(
-    [
-        "none",
-        "null",
-        "nil",
-        "true",
-        "false",
-        "undefined",
-        "str",
-        "string",
-        "bytes",
-        "int",
-        "bool",
-        "boolean",
-        "object",
-        "any",
-        "optional",
-        "required",
-        "optional",
-        "missing",
-        "invalid",
-        "empty",
-        "expired",
-        "unexpected",
-        "identifier",
-        "eof",
-    ]
+    (
+        *("none", "null", "nil", "true", "false", "undefined", "missing", "invalid", "empty", "expired", "required"),
+        *("str", "string", "bytes", "int", "bool", "boolean", "object", "any", "optional", "unexpected", "expected"),
+        *("identifier", "eof"),
+    )
 )
 
 

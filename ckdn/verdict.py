@@ -66,13 +66,13 @@ def decide(ending: Ending, facts: Facts | None) -> Verdict:
     if failing:
         if rc != 0:
             early = (STOPPED_EARLY,) if facts.rc_class == "crash" else ()
-            return Verdict(FAIL, f"{count(failing, 'failing finding')}, exit code {rc}", 3, early)
+            return Verdict(FAIL, count(failing, "failing finding"), 3, early)
         if not facts.zero_expected:
             return Verdict(PARSE_MISMATCH, f"{count(failing, 'failing finding')} with exit code 0", 3)
         notes = (f"{count(failing, 'failing finding')} with exit code 0, expected by findings_on_zero",)
 
     if facts.gate_failures:
-        return Verdict(FAIL, f"{count(len(facts.gate_failures), 'gate')} failed, exit code {rc}", 4, notes)
+        return Verdict(FAIL, f"{count(len(facts.gate_failures), 'gate')} failed", 4, notes)
 
     if rc != 0:
         if facts.rc_class == "crash":

@@ -6,7 +6,7 @@ children too; see :mod:`ckdn.guardian`. On Windows :func:`run` refuses: a job ob
 """
 
 # pathlib and contextlib cost more to import than a run of this module:
-# ruff: noqa: PTH100, PTH112, PTH118, PTH120, SIM105
+# ruff: noqa: SIM105
 from __future__ import annotations
 
 import errno

@@ -65,17 +65,20 @@ def kind_of(path: str) -> str | None:
     return "toml" if lower.endswith(".toml") else None
 
 
-def read_document(data: bytes, path: str, *, kind: str | None = None, integer_keys: bool = False) -> Document:
+def read_document(
+    data: bytes, path: str, *, kind: str | None = None, integer_keys: bool = False, table: KeyPath = ()
+) -> Document:
     """Reads one document; ``kind`` is ``yaml`` or ``toml``, by the suffix of ``path`` when it is not given.
 
     ``integer_keys`` takes a plain decimal YAML key (``{1: warning}``) as its text, as TOML does; else it is refused.
+    ``table`` is the part of a TOML file that is ours: elsewhere in a pyproject.toml dates and the like are no mistakes.
     Raises :class:`CkdnError` with every problem found, each with ``path`` and where possible line and column.
     """
     kind = kind or kind_of(path)
     if kind is None:
         raise CkdnError(Problem("neither YAML nor TOML", path=path, mend="name it .yaml, .yml or .toml"))
     text = _decoded(data, path)
-    return _read_toml(text, path) if kind == "toml" else _read_yaml(text, path, integer_keys)
+    return _read_toml(text, path, table) if kind == "toml" else _read_yaml(text, path, integer_keys)
 
 
 def _decoded(data: bytes, path: str) -> str:
@@ -423,7 +426,7 @@ def _syntax_problem(error: Any, text: str, path: str) -> Problem:
 # ---------------------------------------------------------------- TOML
 
 
-def _read_toml(text: str, path: str) -> Document:
+def _read_toml(text: str, path: str, table: KeyPath) -> Document:
     import tomllib
 
     text = text.replace("\r\n", "\n")
@@ -440,7 +443,7 @@ def _read_toml(text: str, path: str) -> Document:
     except ValueError:  # only int() raises one: more than 4300 digits
         raise CkdnError(_long_integer(text, path)) from None
     document = Document(value, path, "toml", text)
-    problems = _not_json(document)
+    problems = _not_json(document, table)
     if problems:
         raise CkdnError(problems)
     return document
@@ -463,10 +466,13 @@ def _refuse_depth(text: str, path: str) -> None:
         raise CkdnError(Problem(TOO_DEEP, path=path, line=line, column=column))
 
 
-def _not_json(document: Document) -> list[Problem]:
+def _not_json(document: Document, table: KeyPath) -> list[Problem]:
     """Dates, infinities, long integers and too deep nesting; with a stack of its own, as the nesting may be any."""
     problems: list[Problem] = []
-    todo: list[tuple[KeyPath, Any]] = [((), document.value)]
+    value: Any = document.value
+    for key in table:
+        value = value.get(key) if isinstance(value, dict) else None
+    todo: list[tuple[KeyPath, Any]] = [] if value is None else [(table, value)]
     while todo:
         path, value = todo.pop()
         if isinstance(value, dict | list):

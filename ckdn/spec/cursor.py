@@ -1,0 +1,130 @@
+"""Checked access to a read document: every mistake becomes a located problem, and reading goes on.
+
+A :class:`Cursor` stands on one node. Its readers return a harmless value after a mistake, so that one pass over a spec
+reports everything that is wrong with it.
+"""
+
+from __future__ import annotations
+
+from ckdn.errors import Problem, near
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from ckdn.spec.read import Document
+
+KINDS = {dict: "a mapping", list: "a list", str: "text", bool: "true or false", int: "an integer", float: "a number"}
+
+
+def kind_of(value: Any) -> str:
+    """The word for a value's type in messages."""
+    return "nothing" if value is None else KINDS.get(type(value), type(value).__name__)
+
+
+class Cursor:
+    """One node of a document, with the list that collects the problems."""
+
+    __slots__ = ("document", "path", "problems", "value")
+
+    def __init__(self, document: Document, path: tuple[str | int, ...], value: Any, problems: list[Problem]) -> None:
+        self.document = document
+        self.path = path
+        self.value = value
+        self.problems = problems
+
+    def fail(self, what: str, mend: str = "", *, below: tuple[str | int, ...] = ()) -> None:
+        """Report a problem at this node (or at a key below it)."""
+        self.problems.append(self.document.problem(self.path + below, what, mend))
+
+    def named(self) -> str:
+        """This node's key path for messages, ``findings[0].fields.path``."""
+        text = ""
+        for part in self.path:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        return text or "the document"
+
+    def at(self, key: str | int) -> Cursor:
+        """The child at a key that exists."""
+        return Cursor(self.document, (*self.path, key), self.value[key], self.problems)
+
+    def wrong(self, wanted: str) -> None:
+        """Report a value of the wrong type."""
+        self.fail(f"{self.named()} must be {wanted}, not {kind_of(self.value)}")
+
+    def mapping(self, allowed: Iterable[str] | None = None) -> dict[str, Cursor]:
+        """The children of a mapping by key; keys outside ``allowed`` are reported and left out."""
+        if not isinstance(self.value, dict):
+            self.wrong("a mapping")
+            return {}
+        children = {}
+        known = None if allowed is None else set(allowed)
+        for key in self.value:
+            if known is not None and key not in known:
+                self.fail(f"unknown key `{key}` in {self.named()}", near(key, known), below=(key,))
+            else:
+                children[key] = self.at(key)
+        return children
+
+    def items(self, *, lone: bool = False) -> list[Cursor]:
+        """The items of a list; with ``lone`` a single value that is no list counts as one item."""
+        if isinstance(self.value, list):
+            return [self.at(i) for i in range(len(self.value))]
+        if lone:
+            return [self]
+        self.wrong("a list")
+        return []
+
+    def text(self, *, empty: bool = False) -> str:
+        """A text; an empty one only where it means something."""
+        if not isinstance(self.value, str):
+            self.wrong("text")
+            return ""
+        if not self.value and not empty:
+            self.fail(f"{self.named()} is empty")
+        return self.value
+
+    def texts(self, *, lone: bool = False) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(item.text() for item in self.items(lone=lone))
+
+    def flag(self) -> bool:
+        """true or false."""
+        if not isinstance(self.value, bool):
+            self.wrong("true or false")
+            return False
+        return self.value
+
+    def integer(self, *, minimum: int | None = None) -> int:
+        """An integer (never a boolean)."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            self.wrong("an integer")
+            return 0
+        if minimum is not None and self.value < minimum:
+            self.fail(f"{self.named()} is {self.value}", f"it must be at least {minimum}")
+        return self.value
+
+    def choice(self, allowed: Iterable[str]) -> str:
+        """One word out of a few."""
+        words = list(allowed)
+        text = self.text()
+        if text and text not in words:
+            self.fail(f"{self.named()} is `{text}`", f"one of {', '.join(words)}")
+            return words[0]
+        return text
+
+    def scalar(self) -> str | int | float | bool | None:
+        """Text, number, boolean or null."""
+        if isinstance(self.value, dict | list):
+            self.wrong("a plain value")
+            return None
+        value: str | int | float | bool | None = self.value
+        return value
+
+    def walk(self) -> Iterator[Cursor]:
+        """This node and every node below it."""
+        yield self
+        if isinstance(self.value, dict | list):
+            for key in self.value if isinstance(self.value, dict) else range(len(self.value)):
+                yield from self.at(key).walk()

@@ -56,6 +56,7 @@ SCHEMA = "ckdn.digest/2"
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
 _CHUNK = 256
+_KNOWN = 8192
 _BACKSLASH = "\\"
 
 
@@ -141,20 +142,14 @@ class _Group:
 
     __slots__ = ("count", "detail_cut", "first", "places")
 
-    def __init__(self, first: Record) -> None:
-        self.first = first
-        self.count = 1
-        self.places: dict[tuple[str, int], None] = {}
+    def __init__(self, records: list[Record]) -> None:
+        records = sorted(records, key=_order)
+        self.first = first = records[0]
+        self.count = len(records)
+        self.places = {(r.path, r.line): None for r in records if r.path != first.path or r.line != first.line}
         """Path and line of the others, each once, in order."""
-        self.detail_cut = 0
-        """Detail lines of the others: only the first's is shown."""
-
-    def add(self, record: Record) -> None:
-        self.count += 1
-        if record.path != self.first.path or record.line != self.first.line:
-            self.places[record.path, record.line] = None
-        if record.detail and record.detail != self.first.detail:
-            self.detail_cut += len(record.detail)
+        self.detail_cut = sum([len(r.detail) for r in records if r.detail != first.detail])
+        """Detail lines of the others that are not the first's: only those are shown."""
 
 
 def _order(record: Record) -> tuple[Any, ...]:
@@ -178,31 +173,45 @@ def _order(record: Record) -> tuple[Any, ...]:
 
 def _groups(failing: list[Record], top: int) -> list[_Group]:
     """The first ``top`` groups in order: merged within a file, and across files only when more than ``top`` remain."""
-    ordered = sorted(failing, key=_order)
-    groups = _merge(ordered, across=False)
-    if len(groups) > top:
-        groups = _merge(ordered, across=True)[:top]
-    return groups
+    if top < 1:
+        return []
+    groups = _merged(failing, across=False, most=top)
+    if groups is None:
+        groups = _merged(failing, across=True)
+    return [_Group(records) for records in _first(groups or [], top)]
 
 
-def _merge(ordered: list[Record], across: bool) -> list[_Group]:
-    groups: dict[tuple[str, ...], _Group] = {}
-    for record in ordered:
+def _merged(failing: list[Record], across: bool, most: int = 0) -> list[list[Record]] | None:
+    """The records by what makes them equal; None as soon as there are more than ``most`` groups."""
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for record in failing:
         path = record.path
         rest = record.id
-        if path:
+        if path and rest.startswith(path):
             # What an id says beyond the place must be equal too: it is the handle that runs a test again.
-            if record.line and rest.startswith(f"{path}:{record.line}"):
-                rest = rest[len(path) :].lstrip(":0123456789")
-            elif across and rest.startswith(path):
-                rest = rest[len(path) :]
+            behind = len(path)
+            if record.line and rest[behind : behind + 1] == ":" and rest[behind + 1 : behind + 2].isdigit():
+                rest = rest[behind:].lstrip(":0123456789")
+            elif across:
+                rest = rest[behind:]
         key = (record.message, record.kind, record.code, record.test, rest, "" if across else path)
         group = groups.get(key)
-        if group is None:
-            groups[key] = _Group(record)
+        if group is not None:
+            group.append(record)
+        elif most and len(groups) == most:
+            return None
         else:
-            group.add(record)
+            groups[key] = [record]
     return list(groups.values())
+
+
+def _first(groups: list[list[Record]], top: int) -> list[list[Record]]:
+    """The ``top`` groups whose first records come first; of many only those in the first files are sorted fully."""
+    if len(groups) > top:
+        coarse = [min([(_RANK.get(r.severity, 3), r.path) for r in records]) for records in groups]
+        last = sorted(coarse)[top - 1]
+        groups = [records for records, key in zip(groups, coarse, strict=True) if key <= last]
+    return sorted(groups, key=lambda records: min([_order(r) for r in records]))[:top]
 
 
 def _finding(group: _Group, max_lines: int, shown: int, draft: _Draft) -> _Shown:
@@ -505,27 +514,60 @@ def finding_lines(records: Iterable[Record], check: str, spec: str) -> Iterator[
 
     A block is searched for secrets as a whole; only where one may be, its records are masked string by string.
     """
+    check, spec = safe(check), safe(spec)
+    plain: set[str] = set()
     block: list[Record] = []
     for record in records:
         block.append(record)
         if len(block) == _CHUNK:
-            yield _block(block, check, spec)
+            yield _block(block, check, spec, plain)
             block = []
     if block:
-        yield _block(block, check, spec)
+        yield _block(block, check, spec, plain)
 
 
-def _block(records: list[Record], check: str, spec: str) -> bytes:
-    text = "".join([_encoded(record, check, spec, clean) for record in records])
-    # A quoted text is searched as well as the bare one: no needle holds a character that JSON escapes.
-    if suspicious(text):
-        text = "".join([_encoded(record, check, spec, safe) for record in records])
-    return text.encode("utf-8", "replace")
+class _Masked(dict[str, str]):
+    """Texts to what they are when safe: paths and codes repeat."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = masked = safe(text)
+        return masked
+
+
+def _block(records: list[Record], check: str, spec: str, plain: set[str]) -> bytes:
+    text = _Masked().__getitem__ if _suspicious(records, plain) else clean
+    return "".join([_encoded(record, check, spec, text) for record in records]).encode("utf-8", "replace")
+
+
+def _suspicious(records: list[Record], plain: set[str]) -> bool:
+    """Whether any text of these records may hold a secret. ``plain``: texts known to hold none; it grows."""
+    if len(plain) > _KNOWN:
+        plain.clear()
+    fresh: list[str] = []
+    seen: list[str] = []
+    for record in records:
+        path = record.path
+        fresh.append(record.message)
+        fresh.extend(record.detail)
+        if record.test:
+            fresh.append(record.test)
+        rest = record.id
+        if path and rest.startswith(path) and "@" not in rest:
+            # No shape has digits and colons in its middle and a letter only before them: the parts are enough.
+            rest = rest[len(path) :].lstrip(":0123456789")
+        for text in (path, rest, record.code, record.kind, record.url):
+            if text not in plain:
+                plain.add(text)
+                seen.append(text)
+    if not suspicious(clean("\n".join(fresh + seen))):
+        return False
+    plain.difference_update(seen)
+    return True
 
 
 def _encoded(record: Record, check: str, spec: str, text: Callable[[str], str]) -> str:
     """The record's line, put together by hand in the order of its keys: a third of the time of a mapping's."""
-    parts = [f'{{"check":{quote(text(check))}']
+    parts = [f'{{"check":{quote(check)}']
     if code := text(record.code):
         parts.append(f'"code":{quote(code)}')
     if 0 < record.column <= LARGEST:
@@ -544,7 +586,7 @@ def _encoded(record: Record, check: str, spec: str, text: Callable[[str], str]) 
     parts.append(f'"message":{quote(text(record.message) or "-")}')
     if path := text(record.path.replace(_BACKSLASH, "/")):
         parts.append(f'"path":{quote(path)}')
-    parts.append(f'"severity":"{record.severity}","spec":{quote(text(spec))}')
+    parts.append(f'"severity":"{record.severity}","spec":{quote(spec)}')
     if test := text(record.test):
         parts.append(f'"test":{quote(test)}')
     if url := text(record.url):

@@ -319,6 +319,14 @@ def test_any_toml_nesting_is_refused_not_crashed(text: str) -> None:
     assert problem.endswith("the nesting is deeper than 32 levels")
 
 
+def test_only_our_table_of_a_shared_file_must_be_plain() -> None:
+    shared = b"[tool.other]\nday = 2024-01-01\n[tool.ckdn]\ntop = inf\n"
+    assert refusal(shared, "toml")[0].startswith("f.toml:2:1: a date")
+    with pytest.raises(CkdnError, match=r"^f.toml:4:1: inf is not a number JSON can hold$"):
+        read_document(shared, "f.toml", table=("tool", "ckdn"))
+    assert read_document(shared, "f.toml", table=("tool", "absent", "x")).value["tool"]["other"]
+
+
 def test_many_dots_in_text_are_no_nesting() -> None:
     assert read(f"a = '{'x.' * 100}'\n", "toml").value == {"a": "x." * 100}
 

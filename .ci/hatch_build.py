@@ -23,8 +23,15 @@ class CompiledSpecs(BuildHookInterface):  # type: ignore[type-arg]
         if version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory(prefix="ckdn-compiled-")
-        compile_specs(Path(self.root), Path(self._folder.name))
-        build_data["force_include"][self._folder.name] = "ckdn/_data/compiled"
+        package = Path(self._folder.name) / "package"
+        compiled = Path(self._folder.name) / "compiled"
+        # A package of its own, not a namespace: zipimport finds no namespace in a wheel, which lists no folders.
+        for folder in (package, compiled):
+            folder.mkdir()
+            (folder / "__init__.py").touch()
+        compile_specs(Path(self.root), compiled)
+        build_data["force_include"][str(package / "__init__.py")] = "ckdn/_data/__init__.py"
+        build_data["force_include"][str(compiled)] = "ckdn/_data/compiled"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":

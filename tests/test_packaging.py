@@ -101,7 +101,7 @@ def environments(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactor
         ours = run([sys.executable, "-c", where], folder).strip()
         (own / "dependencies.pth").write_text(ours + "\n", encoding="utf-8")
         pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "install"]
-        offline = "--quiet --no-index --no-deps --disable-pip-version-check --force-reinstall".split()
+        offline = ["--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", "--force-reinstall"]
         run([*pip, *offline, *source], folder)
         pythons[form] = python
     return pythons

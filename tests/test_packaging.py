@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -57,72 +56,10 @@ def tracked(*folders: str) -> list[str]:
     return sorted(name for name in set(listed.split("\0")) if name and (ROOT / name).is_file())
 
 
-def run(command: list[str | Path], cwd: Path, **environment: str) -> str:
-    """The stdout of a command that must succeed."""
-    plain = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "CKDN_", "COVERAGE"))}
-    done = subprocess.run(command, cwd=cwd, env={**plain, **environment}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """An sdist of the checkout and a wheel built from that sdist."""
-    out = tmp_path_factory.mktemp("dist")
-    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT], out)
-    (sdist,) = out.glob("*.tar.gz")
-    (wheel,) = out.glob("*.whl")
-    return {"sdist": sdist, "wheel": wheel}
-
-
 @pytest.fixture(scope="session")
 def in_wheel(built: dict[str, Path]) -> dict[str, bytes]:
     with zipfile.ZipFile(built["wheel"]) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
-
-
-@pytest.fixture(scope="session")
-def environments(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A Python with the wheel installed and one with the checkout installed for editing.
-
-    Their dependencies are this Python's (a path file); .pth files there are not followed, so its ckdn is not theirs.
-    """
-    pythons = {}
-    installed: dict[str, list[str | Path]] = {
-        "wheel": [built["wheel"]],
-        "editable": ["--no-build-isolation", "-e", ROOT],
-    }
-    for form, source in installed.items():
-        folder = tmp_path_factory.mktemp(form) / "with space"
-        run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
-        python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        own = Path(run([python, "-c", where], folder).strip())
-        ours = run([sys.executable, "-c", where], folder).strip()
-        (own / "dependencies.pth").write_text(ours + "\n", encoding="utf-8")
-        pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "install"]
-        offline = ["--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", "--force-reinstall"]
-        run([*pip, *offline, *source], folder)
-        pythons[form] = python
-    return pythons
-
-
-@pytest.fixture(scope="session")
-def forms(
-    built: dict[str, Path], environments: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Callable[..., str]]:
-    """Form of installation → a function that runs its Python with arguments, in an empty folder."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-
-    def runner(python: str | Path, **environment: str) -> Callable[..., str]:
-        return lambda *arguments: run([python, *arguments], folder, PYTHONDONTWRITEBYTECODE="1", **environment)
-
-    return {
-        "checkout": runner(sys.executable, PYTHONPATH=str(ROOT)),
-        "editable": runner(environments["editable"]),
-        "wheel": runner(environments["wheel"]),
-        "zip": runner(sys.executable, PYTHONPATH=str(built["wheel"])),
-    }
 
 
 FORMS = ["checkout", "editable", "wheel", "zip"]
@@ -167,8 +104,10 @@ def test_the_sdist_has_what_building_and_testing_need(built: dict[str, Path]) ->
     assert inside - {"PKG-INFO"} == {*tracked(*folders), *files}
 
 
-def test_the_wheel_from_the_checkout_is_the_wheel_from_the_sdist(built: dict[str, Path], tmp_path: Path) -> None:
-    run([sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, ROOT], tmp_path)
+def test_the_wheel_from_the_checkout_is_the_wheel_from_the_sdist(
+    built: dict[str, Path], command: Callable[..., str], tmp_path: Path
+) -> None:
+    command([sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, ROOT], tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     assert hashlib.sha256(wheel.read_bytes()).hexdigest() == hashlib.sha256(built["wheel"].read_bytes()).hexdigest()
 

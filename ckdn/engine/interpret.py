@@ -222,7 +222,7 @@ class Interpreter:
         from ckdn.engine.lines import LineRows, Prefixed  # only specs with text rules
         from ckdn.engine.text import TextBlocks
 
-        readers = [LineRows(s.lines, pusher(self.rows[s.name])) for s in sets]
+        readers = [LineRows(s.lines, self.context, pusher(self.rows[s.name])) for s in sets]
         lookers = self.texts.get(name, []) if stage == 0 else []
         silence = self.silence if name == LOG and stage == 0 else None
         prefix = Prefixed(given.prefix) if given is not None and given.prefix is not None else None

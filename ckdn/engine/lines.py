@@ -6,6 +6,7 @@ almost nothing; only the lines found are tried rule by rule, in order.
 
 from __future__ import annotations
 
+from ckdn.engine.rows import predicate
 from ckdn.spec.types import INTEGER_FIELDS
 
 TYPE_CHECKING = False
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from ckdn.engine.fields import Context
     from ckdn.spec.types import LineRule, Lines, Number, Prefix
 
 MAX_STACK = 64
@@ -32,6 +34,12 @@ def regex(pattern: str, *, combined: bool = False) -> Any:
     if combined:
         options.never_capture = True
     return re2.compile(pattern.encode(), options)
+
+
+def group_numbers(compiled: Any) -> tuple[tuple[str, int], ...]:
+    """The named groups of a pattern over bytes, with their numbers (its own index has bytes for names)."""
+    found = compiled.groupindex.items()
+    return tuple((k.decode() if isinstance(k, bytes) else str(k), number) for k, number in found)
 
 
 def any_of(patterns: list[str]) -> Any:
@@ -69,25 +77,27 @@ def hits(finder: Any, block: bytes) -> Iterator[tuple[int, int]]:
 class Rule:
     """A rule with its compiled pattern."""
 
-    __slots__ = ("ends", "groups", "into", "join", "last", "names", "needs_row", "search", "verb")
+    __slots__ = ("ends", "groups", "into", "join", "last", "names", "needs_row", "search", "verb", "where")
 
-    def __init__(self, rule: LineRule) -> None:
+    def __init__(self, rule: LineRule, where: Callable[[dict[str, Any]], bool] | None) -> None:
         self.verb = rule.verb
         self.needs_row = rule.verb in ("add", "attach", "end")
-        self.search = regex(rule.pattern).search
-        self.groups = rule.groups
+        compiled = regex(rule.pattern)
+        self.search = compiled.search
+        self.groups = group_numbers(compiled)
         self.into = rule.into
         self.ends = rule.ends
         self.last = rule.last
         self.join = rule.join
+        self.where = where
         self.names = rule.names
 
 
 class LineRows:
     """The state of one row set's rules over one input, block after block."""
 
-    def __init__(self, lines: Lines, emit: Callable[[dict[str, Any]], None]) -> None:
-        self.rules = [Rule(rule) for rule in lines.rules]
+    def __init__(self, lines: Lines, context: Context, emit: Callable[[dict[str, Any]], None]) -> None:
+        self.rules = [Rule(rule, predicate(rule.where, context)) for rule in lines.rules]
         self.emit = emit
         self.per = lines.per
         self.otherwise_end = lines.otherwise_end
@@ -127,9 +137,11 @@ class LineRows:
                 continue
             found = rule.search(line)
             if found is not None:
-                groups = {**prefix, **groups_of(found)} if rule.groups else dict(prefix)
-                if rule.needs_row and self.row_for(groups) is None:
-                    continue
+                groups = {**prefix, **groups_of(found, rule.groups)} if rule.groups else dict(prefix)
+                if rule.needs_row:
+                    row = self.row_for(groups)
+                    if row is None or (rule.where is not None and not rule.where(row)):
+                        continue
                 self.apply(rule, line, groups)
                 return True
         return False
@@ -245,10 +257,11 @@ def fill(row: dict[str, Any], groups: dict[str, Any], rule: Rule) -> None:
             row[name] = value
 
 
-def groups_of(found: Any) -> dict[str, Any]:
+def groups_of(found: Any, groups: tuple[tuple[str, int], ...]) -> dict[str, Any]:
     """The named groups of a match as fields: text, or an integer for places; what took no part is absent."""
     fields: dict[str, Any] = {}
-    for name, value in found.groupdict().items():
+    for name, number in groups:
+        value = found.group(number)
         if value is None:
             fields[name] = None
         elif name in INTEGER_FIELDS:
@@ -263,7 +276,9 @@ class Prefixed:
     """Takes a prefix off each line of a block before any rule sees it."""
 
     def __init__(self, prefix: Prefix) -> None:
-        self.search = regex(f"^(?:{prefix.match})").search
+        compiled = regex(f"^(?:{prefix.match})")
+        self.search = compiled.search
+        self.groups = group_numbers(compiled)
         self.finder = any_of([f"^(?:{prefix.match})"])
         self.only = prefix.only
 
@@ -276,7 +291,7 @@ class Prefixed:
         for line in block.split(b"\n")[:-1]:
             found = self.search(line)
             if found is not None:
-                yield line[found.end() :], groups_of(found)
+                yield line[found.end() :], groups_of(found, self.groups)
             elif not self.only:
                 yield line, {}
 
@@ -287,7 +302,9 @@ class Matched:
     def __init__(self, numbers: list[Number]) -> None:
         self.names = [n.name for n in numbers]
         self.take = numbers[0].take
-        self.search = regex(numbers[0].pattern).search
+        compiled = regex(numbers[0].pattern)
+        self.search = compiled.search
+        self.groups = group_numbers(compiled)
         self.finder = any_of([numbers[0].pattern])
         self.values: dict[str, int | float] = {}
         self.problem = ""
@@ -297,7 +314,8 @@ class Matched:
         for start, end in hits(self.finder, block):
             found = self.search(block[start:end])
             if found is not None:
-                for name, value in found.groupdict().items():
+                for name, number in self.groups:
+                    value = found.group(number)
                     if value is not None:
                         self.found(name, bytes(value).decode("utf-8", "replace"))
 

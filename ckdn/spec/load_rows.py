@@ -80,7 +80,7 @@ class Rows:
             given = self.input_for(parts.get("in"), cursor, TEXT if sources[0] == "lines" else "")
             row.input = given.name
             if sources[0] == "lines":
-                row.lines = load_lines(source, parts, scope, given)
+                row.lines = load_lines(source, parts, scope, given, self.options)
             else:
                 row.steps = load_steps(source, given.format, scope)
         format = self.inputs[row.input].format if row.input and row.steps else TEXT
@@ -425,7 +425,9 @@ def stream_path(cursor: Cursor) -> str:
     return text
 
 
-def load_lines(cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope, given: Input) -> Lines:
+def load_lines(
+    cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope, given: Input, options: dict[str, dict[str, Any]]
+) -> Lines:
     """``lines`` with its riders; the named groups of its rules become fields."""
     items = cursor.items(lone=isinstance(cursor.value, str))
     if len(items) > MAX_RULES:
@@ -441,6 +443,10 @@ def load_lines(cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope, given:
     if not any(rule.verb == "new" for rule in rules):
         cursor.fail(f"{cursor.named()} has no `new` rule", "a plain text is one")
     for rule, item in zip(rules, items, strict=True):
+        if isinstance(item.value, dict) and "where" in item.value:
+            rule.where = ex.predicate(item.at("where"), scope, options)
+            if rule.verb not in ("add", "attach", "end"):
+                item.at("where").fail("`where` asks the open row, so it goes with add, attach or end")
         for name in rule.names:
             if name not in groups:
                 item.fail(f"`unset` names `{name}`, which no rule sets", near(name, groups))
@@ -470,7 +476,7 @@ def load_rule(cursor: Cursor) -> LineRule:
     if isinstance(cursor.value, str):
         pattern, groups = ex.regex_groups(cursor)
         return LineRule("new", pattern, groups)
-    parts = cursor.mapping((*VERBS, "into", "then", "last", "join", "names"))
+    parts = cursor.mapping((*VERBS, "into", "then", "last", "join", "names", "where"))
     verbs = [v for v in VERBS if v in parts]
     if len(verbs) != 1:
         cursor.fail(f"{cursor.named()} needs exactly one verb", f"one of {', '.join(VERBS)}")

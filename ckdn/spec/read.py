@@ -547,7 +547,11 @@ def _repeated_keys(text: str, path: str) -> list[Problem]:
     from ckdn.spec.toml_keys import TomlKeys  # on the error path
 
     problems = []
-    for key_path, offset, first in TomlKeys(text, MAX_DEPTH).repeated:
+    repeated = TomlKeys(text, MAX_DEPTH).repeated
+    paths = {key_path for key_path, _, _ in repeated}
+    for key_path, offset, first in repeated:
+        if any(key_path[:length] in paths for length in range(1, len(key_path))):
+            continue  # its table is here twice, which is said already
         line, column = _place(text, offset)
         name = _shown(".".join(str(part) for part in key_path))
         what = f"the key {name} is here twice, first on line {_place(text, first)[0]}"

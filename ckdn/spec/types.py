@@ -108,6 +108,8 @@ class LineRule(Struct):
     """add: a field that is there grows by a space and the new text (terminal-wrapped lines)."""
     names: tuple[str, ...] = ()
     """unset: the context fields to forget."""
+    where: Any = None
+    """add, attach, end: a predicate over the open row; the rule does not match while it is false."""
 
 
 class Lines(Struct):

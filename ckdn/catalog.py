@@ -1,0 +1,288 @@
+"""Which spec a name means: the project's folders, what ships with ckdn, the user's folder, installed packages.
+
+A name that exists in two places with different content is refused unless the config's ``override`` names it; then the
+project's is taken, and that is said.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ckdn import cache, resources
+from ckdn.errors import Problem, SpecError, near
+from ckdn.hashing import sha256_hex
+from ckdn.model import Struct
+from ckdn.spec.types import freeze, thaw
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ckdn.spec.read import Document
+    from ckdn.spec.types import Spec
+
+SUFFIXES = (".yaml", ".yml", ".toml")
+BUILT_IN = "built-in"
+MAX_SPEC_BYTES = 1 << 20
+
+
+class Found(Struct):
+    """One file that defines a name."""
+
+    origin: str
+    """``built-in``, or the file as messages show it."""
+    path: str
+    """The file on disk; empty for what ships with ckdn."""
+    file_name: str
+    data: bytes
+
+
+class Loaded(Struct):
+    """A loaded spec with where it came from."""
+
+    spec: Spec
+    origin: str
+    sha256: str
+
+
+class Catalog:
+    """The specs a project can use."""
+
+    def __init__(
+        self,
+        folders: Iterable[str] = (),
+        override: Iterable[str] = (),
+        environ: Mapping[str, str] | None = None,
+        shown_from: str = "",
+    ) -> None:
+        self.environ = dict(os.environ if environ is None else environ)
+        self.folders = tuple(folders)
+        self.override = tuple(override)
+        self.shown_from = shown_from
+        """Paths in messages are relative to this folder."""
+        self.loaded: dict[str, Loaded] = {}
+        self.loading: list[str] = []
+        self.cache_folder = cache.folder(self.environ)
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def names(self) -> tuple[str, ...]:
+        """Every name that can be used, sorted."""
+        found = set(self.built_in_names())
+        for folder in (*self.folders, *self.user_folders()):
+            found.update(stem for stem in spec_files(folder) if not stem.startswith("_"))
+        found.update(name for name, _ in self.package_files())
+        return tuple(sorted(found))
+
+    def built_in_names(self) -> tuple[str, ...]:
+        """What ships with ckdn."""
+        stems = (name.rpartition(".")[0] for name in resources.names("parsers.d") if name.endswith(SUFFIXES))
+        return tuple(sorted(stem for stem in stems if not stem.startswith("_")))
+
+    def user_folders(self) -> tuple[str, ...]:
+        """The user's own folder; CI has none."""
+        if self.environ.get("CI"):
+            return ()
+        base = self.environ.get("XDG_CONFIG_HOME") or os.path.join(self.environ.get("HOME") or "", ".config")
+        return (os.path.join(base, "ckdn", "parsers.d"),) if os.path.isabs(base) else ()
+
+    def package_files(self) -> list[tuple[str, str]]:
+        """Spec files of installed packages (entry points ``ckdn.specs`` name packages): (name, path)."""
+        from importlib.metadata import entry_points  # 40 ms: asked only for a name that nothing else has
+
+        found = []
+        for point in sorted(entry_points(group="ckdn.specs"), key=lambda p: p.value):
+            module = point.load()
+            for folder in getattr(module, "__path__", ()):
+                found += [(stem, os.path.join(folder, file)) for stem, file in spec_files(folder).items()]
+        return found
+
+    # --- finding -------------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> Found | None:
+        """The file that a name means; refused when two places disagree."""
+        places: list[Found] = []
+        for folder in self.folders:
+            for suffix in SUFFIXES:
+                path = os.path.join(folder, name + suffix)
+                data = read_regular(path)
+                if data is not None:
+                    places.append(Found(self.shown(path), path, name + suffix, data))
+        project = list(places)
+        for suffix in SUFFIXES:
+            data = resources.read("parsers.d", name + suffix)
+            if data is not None:
+                places.append(Found(BUILT_IN, "", name + suffix, data))
+        for folder in self.user_folders():
+            for suffix in SUFFIXES:
+                path = os.path.join(folder, name + suffix)
+                data = read_regular(path)
+                if data is not None:
+                    places.append(Found(self.shown(path), path, name + suffix, data))
+        if not places:
+            for stem, path in self.package_files():
+                data = read_regular(path) if stem == name else None
+                if data is not None:
+                    places.append(Found(self.shown(path), path, os.path.basename(path), data))
+        if not places:
+            return None
+        self.check_shadowing(name, places, project)
+        return places[0]
+
+    def check_shadowing(self, name: str, places: list[Found], project: list[Found]) -> None:
+        """Two different files of one name need an override, and only the project's may win by it."""
+        different = [p for p in places[1:] if p.data != places[0].data]
+        if not different:
+            return
+        if name in self.override and len(project) == 1:
+            return
+        both = f"{places[0].origin} and {different[0].origin}"
+        mend = f'rename one, or say `override = ["{name}"]` in [run] to use the project\'s'
+        if len(project) > 1:
+            mend = "keep one of them"
+        raise SpecError(Problem(f"the spec `{name}` exists twice: {both}", path=places[0].origin, mend=mend))
+
+    def overridden(self, name: str) -> str:
+        """What to say when the project's spec is used instead of another of the same name; empty when it is not."""
+        if name not in self.override:
+            return ""
+        return f"the spec `{name}` is the project's own, by override"
+
+    def shown(self, path: str) -> str:
+        """A path for messages and meta: relative to the project where it lies below it."""
+        base = self.shown_from.rstrip("/")
+        return path[len(base) + 1 :] if base and path.startswith(base + "/") else path
+
+    # --- loading -------------------------------------------------------------------------------------------------
+
+    def load(self, name: str) -> Loaded:
+        """A loaded spec; raises :class:`SpecError` for an unknown name or with every problem of the file."""
+        if name not in self.loaded:
+            self.loaded[name] = self.built_in(name) or self.from_file(name)
+        return self.loaded[name]
+
+    def built_in(self, name: str) -> Loaded | None:
+        """The compiled form from the wheel, if no other place has the name (or what it needs)."""
+        compiled = resources.compiled(name)
+        if compiled is None or name.startswith("_"):
+            return None
+        sha256, needs, frozen = compiled
+        if any(self.elsewhere(n) for n in (name, *needs)):
+            return None
+        return Loaded(thaw(frozen), BUILT_IN, sha256)
+
+    def elsewhere(self, name: str) -> bool:
+        """Whether a folder of the project or the user has a file of that name."""
+        for folder in (*self.folders, *self.user_folders()):
+            for suffix in SUFFIXES:
+                if os.path.lexists(os.path.join(folder, name + suffix)):
+                    return True
+        return False
+
+    def from_file(self, name: str) -> Loaded:
+        """A spec from its file, or from the cache when neither it nor what it needs has changed."""
+        found = self.find(name) if plain_name(name) else None
+        if found is None:
+            raise SpecError(f"unknown spec `{name}`" + (f"; {hint}" if (hint := near(name, self.names())) else ""))
+        sha256 = sha256_hex(found.data)
+        key = cache.key_of("spec", name, found.origin, sha256)
+        kept = cache.get(self.cache_folder, key)
+        if kept is not None and all(self.sha256_of(n) == sha for n, sha in kept[0]):
+            return Loaded(thaw(kept[1]), found.origin, sha256)
+        spec, document = self.read(name, found)
+        from ckdn.spec.compiled import needs  # with the loader, which this path has loaded
+
+        depends = tuple((n, self.sha256_of(n)) for n in needs(document.value))
+        cache.put(self.cache_folder, key, (depends, freeze(spec)))
+        return Loaded(spec, found.origin, sha256)
+
+    def sha256_of(self, name: str) -> str:
+        """The content of the file that a name means now."""
+        found = self.find(name)
+        return sha256_hex(found.data) if found is not None else ""
+
+    def read(self, name: str, found: Found | None = None) -> tuple[Spec, Document]:
+        """Read and check a spec's file; the document keeps its positions."""
+        from ckdn.spec.load import load  # the loader and its parsers: not needed for compiled or cached specs
+        from ckdn.spec.read import read_document
+
+        if name in self.loading:
+            raise SpecError(f"`{self.loading[0]}` needs itself: {' → '.join([*self.loading, name])}")
+        found = found or self.find(name)
+        if found is None:
+            raise SpecError(f"unknown spec `{name}`")
+        self.loading.append(name)
+        try:
+            shown = resources.origin("parsers.d", found.file_name) if found.origin == BUILT_IN else found.origin
+            document = read_document(found.data, shown)
+            return load(document, name, self.read), document
+        finally:
+            self.loading.pop()
+
+    # --- what others ask -----------------------------------------------------------------------------------------
+
+    def options(self, name: str) -> Mapping[str, Mapping[str, Any]] | None:
+        """The options of a spec; None when it does not load (that is told by whoever uses it)."""
+        try:
+            return self.load(name).spec.options
+        except SpecError:
+            return None
+
+    def resolve(self, name: str, options: Mapping[str, Any]) -> Loaded:
+        """The spec for these option values: a file with variants chooses another one."""
+        loaded = self.load(name)
+        option = loaded.spec.variant_option
+        if not option:
+            return loaded
+        wanted = options.get(option, loaded.spec.options[option].get("default"))
+        chosen = dict(loaded.spec.variants).get(str(wanted))
+        if chosen is None:
+            raise SpecError(f"the spec `{name}` has no variant `{wanted}`")
+        return self.load(chosen)
+
+    def launchers(self) -> tuple[str, ...]:
+        """Patterns of lines that launchers print."""
+        compiled = resources.compiled("_launchers")
+        if compiled is not None:
+            return compiled
+        from ckdn.spec.compiled import launcher_patterns  # a checkout: the file itself
+        from ckdn.spec.read import read_document
+
+        data = resources.read("parsers.d", "_launchers.yaml")
+        return launcher_patterns(read_document(data, "_launchers.yaml")) if data else ()
+
+
+def plain_name(name: str) -> bool:
+    """A spec's name and nothing else."""
+    return bool(name) and name.isascii() and name.replace("_", "a").isalnum()
+
+
+def spec_files(folder: str) -> dict[str, str]:
+    """The spec files of a folder by stem."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return {}
+    return {name.rpartition(".")[0]: name for name in names if name.endswith(SUFFIXES)}
+
+
+def read_regular(path: str) -> bytes | None:
+    """A regular file's bytes; None when it is not there. Anything else under the name is refused."""
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError:
+        return None
+    except OSError as e:
+        raise SpecError(Problem(f"cannot be read: {e.strerror}", path=path)) from None
+    with os.fdopen(fd, "rb") as file:
+        import stat
+
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise SpecError(Problem("is no regular file", path=path))
+        data = file.read(MAX_SPEC_BYTES + 1)
+    if len(data) > MAX_SPEC_BYTES:
+        raise SpecError(Problem("is larger than 1 MiB", path=path, mend="a spec is a few kilobytes"))
+    return data

@@ -1,0 +1,97 @@
+"""Compiling specs into Python modules for the wheel: one constant each, which needs no parser when it is imported."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from ckdn.errors import CkdnError, SpecError
+from ckdn.spec.load import load
+from ckdn.spec.read import read_document
+from ckdn.spec.types import Spec, freeze
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ckdn.spec.read import Document
+
+SUFFIXES = (".yaml", ".yml", ".toml")
+LAUNCHERS = "_launchers"
+
+
+def write(parsers: str, out: str) -> list[str]:
+    """Compile every spec of the folder ``parsers`` into modules below ``out``; the names written.
+
+    A module holds ``SPEC = (sha256 of the file, the names of the specs it needs, the frozen spec)``; the launchers'
+    module holds their patterns. Raises :class:`CkdnError` with every problem of every spec.
+    """
+    files = {name.rpartition(".")[0]: name for name in sorted(os.listdir(parsers)) if name.endswith(SUFFIXES)}
+    problems: list[Any] = []
+    written = []
+    loaded: dict[str, tuple[Spec, Document]] = {}
+
+    def get(name: str) -> tuple[Spec, Document]:
+        if name not in loaded:
+            if name not in files:
+                raise SpecError(f"unknown spec `{name}`")
+            path = os.path.join(parsers, files[name])
+            with open(path, "rb") as file:
+                document = read_document(file.read(), files[name])
+            loaded[name] = load(document, name, get), document
+        return loaded[name]
+
+    os.makedirs(out, exist_ok=True)
+    for name, file_name in files.items():
+        try:
+            with open(os.path.join(parsers, file_name), "rb") as file:
+                data = file.read()
+            content: Any
+            if name == LAUNCHERS:
+                content = launcher_patterns(read_document(data, file_name))
+            else:
+                content = (hashlib.sha256(data).hexdigest(), needs(get(name)[1].value), freeze(get(name)[0]))
+                written.append(name)
+        except CkdnError as e:
+            problems += e.problems
+            continue
+        write_module(os.path.join(out, f"{name}.py"), "SPEC", content)
+    if problems:
+        raise SpecError(problems)
+    write_module(os.path.join(out, "__init__.py"), "NAMES", tuple(written))
+    return written
+
+
+def write_module(path: str, constant: str, value: Any) -> None:
+    """One generated module."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'"""Generated when the wheel is built; see ckdn/spec/compiled.py."""\n\n{constant} = {value!r}\n')
+
+
+def needs(value: Any) -> tuple[str, ...]:
+    """The specs that a spec's document names: extended, included, chosen from."""
+    names: list[str] = []
+    if isinstance(value, dict):
+        if isinstance(value.get("extends"), str):
+            names.append(value["extends"])
+        for include in value.get("include") or ():
+            names.append(include if isinstance(include, str) else include.get("spec", ""))
+        variants = value.get("variants")
+        if isinstance(variants, dict) and isinstance(variants.get("choose"), dict):
+            names += variants["choose"].values()
+    return tuple(dict.fromkeys(n for n in names if isinstance(n, str) and n))
+
+
+def launcher_patterns(document: Document) -> tuple[str, ...]:
+    """The patterns of ``_launchers.yaml``, each checked."""
+    from ckdn.errors import Problem
+    from ckdn.spec import expressions as ex
+    from ckdn.spec.cursor import Cursor
+
+    problems: list[Problem] = []
+    root = Cursor(document, (), document.value, problems)
+    parts = root.mapping(("schema", "lines"))
+    patterns = tuple(ex.regex(item) for item in parts["lines"].items()) if "lines" in parts else ()
+    if problems:
+        raise SpecError(problems)
+    return patterns

@@ -12,10 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # One line a layer, lowest first; a box is one module, one package, or a few modules joined by + (box of the first).
 LAYERS = [
-    "model  errors  clean  masking  jsonout  validators",
+    "model  errors  clean  masking  jsonout  hashing  validators",
     "spec",
     "engine  verdict  digest+bounds+textout  baseline  reporters",
-    "resources",
+    "resources  cache",
     "runner+guardian  rundir  config  catalog",
     "app  night",
     "cli  mcp  __main__",
@@ -124,18 +124,25 @@ def cycles(found: list[Import]) -> list[list[str]]:
 
 
 def uncommented(module: str, source: str, found: list[Import]) -> list[str]:
-    """Imports inside functions without a comment on their line or on the line above their block."""
+    """Imports inside functions without a comment in or above their block of imports."""
     lines = source.splitlines()
     faults = []
     for item in found:
         if not item.function or item.typing_only:
             continue
-        number = item.line - 1
-        while number > 0 and lines[number - 1].lstrip().startswith(("import ", "from ")):
-            number -= 1  # one comment serves a block of imports
-        if "#" not in lines[item.line - 1] and "#" not in lines[number] and "#" not in lines[number - 1]:
+        first, last = item.line - 1, item.line - 1
+        while _import_or_blank(lines, first - 1):
+            first -= 1
+        while _import_or_blank(lines, last + 1):
+            last += 1
+        # One comment serves a block of imports: on the line above it or on any of its own.
+        if not any("#" in line for line in lines[max(first - 1, 0) : last + 1]):
             faults.append(f"{module}:{item.line}: {item.function}() imports {item.target} and no comment says why")
     return faults
+
+
+def _import_or_blank(lines: list[str], index: int) -> bool:
+    return 0 <= index < len(lines) and (not lines[index].strip() or lines[index].split()[0] in ("import", "from"))
 
 
 MODULES = modules(ROOT)

@@ -1,0 +1,33 @@
+import unittest
+
+from shop.cart import average, rebate, total
+
+
+class OrdersTest(unittest.TestCase):
+    def test_sum_of_an_order(self) -> None:
+        self.assertEqual(total([100, 250]), 350)
+
+    def test_average_of_no_order(self) -> None:
+        self.assertEqual(average([]), 0)
+
+    def test_rebates(self) -> None:
+        for percent, cents in [(10, 10), (20, 20), (30, 30)]:
+            with self.subTest(percent=percent):
+                self.assertEqual(rebate(100, percent), cents)
+
+    def test_sum_of_no_order(self) -> None:
+        self.assertEqual(total([]), 0)
+
+    def test_that_passes(self) -> None:
+        self.assertEqual(rebate(100, 0), 0)
+
+
+class WarehouseTest(unittest.TestCase):
+    prices: list[int]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.prices = [100, 250]
+
+    def test_average(self) -> None:
+        self.assertEqual(average(self.prices), 175)

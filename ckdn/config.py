@@ -459,7 +459,7 @@ def _check(entry: Cursor, name: str, specs: SpecLookup) -> Check | None:
             entry.fail(f"{entry.named()} has no {key}", mend)
     if not _NEEDED.keys() <= parts.keys():
         return None
-    return Check(name=name, **{"env": {}, "options": options, **known})
+    return Check(name=name, argv=known.pop("command"), **{"env": {}, "options": options, **known})
 
 
 _NEEDED = {

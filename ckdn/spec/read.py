@@ -548,9 +548,9 @@ def _repeated_keys(text: str, path: str) -> list[Problem]:
 
     problems = []
     repeated = TomlKeys(text, MAX_DEPTH).repeated
-    paths = {key_path for key_path, _, _ in repeated}
+    again = {key_path: offset for key_path, offset, _ in reversed(repeated)}
     for key_path, offset, first in repeated:
-        if any(key_path[:length] in paths for length in range(1, len(key_path))):
+        if any(again.get(key_path[:length], offset) < offset for length in range(1, len(key_path))):
             continue  # its table is here twice, which is said already
         line, column = _place(text, offset)
         name = _shown(".".join(str(part) for part in key_path))

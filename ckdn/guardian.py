@@ -116,14 +116,15 @@ def all_processes() -> Iterator[Process]:
 class Tree:
     """The command and everything that descends from it."""
 
-    def __init__(self, command: int, subreaper: bool) -> None:
+    def __init__(self, command: int, subreaper: bool, root: int) -> None:
+        """``command`` is its pid, ``root`` the guardian's."""
         self.command = command
         self.subreaper = subreaper
         self.exit: int | None = None
         """The command's exit code or minus its signal; None while it runs."""
         self.exit_told = False
         self.empty = False
-        self._me = posix.getpid()
+        self._root = root
 
     def reap(self) -> None:
         """Collect all that has ended: notes the command's end, and whether anything is left."""
@@ -150,9 +151,9 @@ class Tree:
         inside = []
         for process in processes:
             children.setdefault(process.parent, []).append(process)
-            if process.session == self._me and process.pid != self._me:
+            if process.session == self._root and process.pid != self._root:
                 inside.append(process)
-        inside += children.get(self._me, ())
+        inside += children.get(self._root, ())
         seen: dict[int, Process] = {}
         while inside:
             process = inside.pop()
@@ -161,13 +162,15 @@ class Tree:
                 inside += children.get(process.pid, ())
         return [
             # A group below this session holds descendants only, and a signal to it cannot be outrun by a fork.
-            (p.pid if p.group == self._me else -p.group, b"%s[%d]" % (p.name, p.pid))
+            (p.pid if p.group == self._root else -p.group, b"%s[%d]" % (p.name, p.pid))
             for p in sorted(seen.values(), key=lambda p: p.pid)
             if p.alive
         ]
 
     def _scan_group(self) -> list[tuple[int, bytes]]:
         """Without /proc: is there anybody in the command's process group?"""
+        if not self.command:
+            return []
         try:
             posix.killpg(self.command, 0)
         except ProcessLookupError:
@@ -370,5 +373,5 @@ def main() -> None:
     posix.dup2(0, 2)
     posix.chdir("/")
     report(b"started %d" % command)
-    watch(Tree(command, subreaper), grace, wakeup)
+    watch(Tree(command, subreaper, posix.getpid()), grace, wakeup)
     posix._exit(0)  # nothing to flush, and the interpreter's own clean-up costs 2 ms

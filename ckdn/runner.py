@@ -428,7 +428,7 @@ class _Run:
         if not data:
             self._ignore(guardian.status)
             if not self.over:
-                self._guardian_died()
+                self._guardian_died(guardian)
             return
         *lines, self._status = (self._status + data).split(b"\n")
         for line in lines:
@@ -460,20 +460,21 @@ class _Run:
         else:
             self.survivors = shown
 
-    def _guardian_died(self) -> None:
-        """Somebody killed it: then the command must not run on unwatched."""
+    def _guardian_died(self, guardian: Guardian) -> None:
+        """Somebody killed it, or it could not run: then the command must not run on unwatched."""
         self.over = True
+        from ckdn.guardian import Tree  # never needed but here
+
+        # The guardian's pid stays its session's number until it is collected.
+        Tree(self.pid, subreaper=False, root=guardian.pid).send(signal.SIGKILL)
+        code = guardian.collect()
         if self.exit is not None:
             self.notes.append("the guardian process was killed: what outlived the command is not known")
-        elif self.pid:
-            try:
-                os.killpg(self.pid, signal.SIGKILL)
-            except OSError:
-                pass
-            self.cause = self.cause or Ending(rc=0, failure="the guardian process was killed, and the command with it")
-        elif self.cause is None:
+        elif self.cause is None and not self.pid and code >= 0:
             text = "cannot start: the guardian process failed, the log may say why"
             self.cause = Ending(rc=ExitCode.NOT_EXECUTABLE, failure=text)
+        elif self.cause is None:
+            self.cause = Ending(rc=0, failure="the guardian process was killed, and the command with it")
 
 
 class Guardian:
@@ -500,7 +501,7 @@ class Guardian:
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         ]
         try:
-            self._pid = _spawn(actions)
+            self.pid = _spawn(actions)
         except OSError as error:
             self._close()
             raise CkdnError(Problem(f"cannot start {sys.executable}: {error.strerror}")) from error
@@ -522,20 +523,21 @@ class Guardian:
         if leave:
             import _thread  # a zombie must not stay in a long-lived process, and ckdn must not wait
 
-            _thread.start_new_thread(_collect, (self._pid,))
+            _thread.start_new_thread(self.collect, ())
         else:
-            _collect(self._pid)
+            self.collect()
+
+    def collect(self) -> int:
+        """Wait for its end; its exit code, or minus its signal, once."""
+        pid, self.pid = self.pid, 0
+        try:
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) if pid else 0
+        except ChildProcessError:  # the parent of ckdn made it ignore SIGCHLD
+            return -signal.SIGKILL
 
     def _close(self) -> None:
         for fd in (self._control, self.status, *self.logs):
             os.close(fd)
-
-
-def _collect(pid: int) -> None:
-    try:
-        os.waitpid(pid, 0)
-    except ChildProcessError:  # the parent of ckdn made it ignore SIGCHLD
-        pass
 
 
 def _spawn(actions: list[Any]) -> int:

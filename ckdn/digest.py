@@ -156,7 +156,7 @@ def _order(record: Record) -> tuple[Any, ...]:
     """Severity, path, line, column; then all the rest, so that no order of the input shows."""
     return (
         _RANK.get(record.severity, 3),
-        record.path,
+        record.path.replace(_BACKSLASH, "/"),
         record.line,
         record.column,
         record.code,
@@ -168,6 +168,7 @@ def _order(record: Record) -> tuple[Any, ...]:
         record.end_column,
         record.url,
         record.detail,
+        record.path,
     )
 
 
@@ -208,7 +209,9 @@ def _merged(failing: list[Record], across: bool, most: int = 0) -> list[list[Rec
 def _first(groups: list[list[Record]], top: int) -> list[list[Record]]:
     """The ``top`` groups whose first records come first; of many only those in the first files are sorted fully."""
     if len(groups) > top:
-        coarse = [min([(_RANK.get(r.severity, 3), r.path) for r in records]) for records in groups]
+        coarse = [
+            min([(_RANK.get(r.severity, 3), r.path.replace(_BACKSLASH, "/")) for r in records]) for records in groups
+        ]
         last = sorted(coarse)[top - 1]
         groups = [records for records, key in zip(groups, coarse, strict=True) if key <= last]
     return sorted(groups, key=lambda records: min([_order(r) for r in records]))[:top]
@@ -221,7 +224,7 @@ def _finding(group: _Group, max_lines: int, shown: int, draft: _Draft) -> _Shown
     message, more = _message(record, location)
     suffix = f" \u00d7{group.count}" if group.count > 1 else ""
     entry: dict[str, Any] = {
-        "id": cut_middle(one_line(_id(record)), ID_CHARACTERS) or location or message[:ID_CHARACTERS] or "-",
+        "id": cut_middle(one_line(_id(record)) or location or message or "-", ID_CHARACTERS),
         "kind": cut(one_line(record.kind), ID_CHARACTERS) or "finding",
         "message": cut(message, MESSAGE_CHARACTERS - len(suffix)) + suffix,
     }

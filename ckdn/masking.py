@@ -76,7 +76,7 @@ SHAPES: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ),
     ("hugging face", ("hf_",), _token("hf_", least=30), MASK),
     ("sendgrid", ("SG.",), rf"(?<!{_WORD})SG\.{_WORD}{{16,}}\.{_WORD}{{16,}}", MASK),
-    ("digitalocean", ("o_v1_",), _token("do[opr]_v1_", "[a-f0-9]", 40), MASK),
+    ("digitalocean", ("_v1_",), _token("do[opr]_v1_", "[a-f0-9]", 40), MASK),
     ("vault", ("hvs.",), _token(r"hvs\.", _WORD), MASK),
     ("telegram", (":AA",), rf"(?<![0-9A-Za-z])\d{{8,10}}:AA{_WORD}{{32,}}", MASK),
     ("age", ("AGE-SECRET-KEY-",), _token("AGE-SECRET-KEY-", "[0-9A-Z]"), MASK),

@@ -118,6 +118,7 @@ def test_metadata(in_wheel: dict[str, bytes]) -> None:
     assert metadata["Name"] == "ckdn"
     assert metadata["Version"] == ckdn.__version__
     assert metadata["License-Expression"] == "MIT"
+    assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata["Requires-Python"] == ">=3.11"
     assert "Private :: Do Not Upload" in metadata.get_all("Classifier", [])
     needed = {line.partition(">")[0] for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line}

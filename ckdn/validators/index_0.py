@@ -2,6 +2,7 @@
 
 MODULES = {
     "ckdn.aggregate/1": "aggregate_1",
+    "ckdn.config/1": "config_1",
     "ckdn.digest/2": "digest_2",
     "ckdn.facts/1": "facts_1",
     "ckdn.finding/1": "finding_1",

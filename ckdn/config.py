@@ -379,7 +379,7 @@ def load_config(file: ConfigFile, specs: SpecLookup | Callable[[RunSettings], Sp
     """
     import hashlib  # a warm run has its config from the cache
 
-    from ckdn.spec.cursor import Cursor
+    from ckdn.spec.cursor import Cursor  # likewise
 
     document = _document(file)
     problems: list[Problem] = []

@@ -203,7 +203,7 @@ def _unquoted(raw: str) -> str:
         return raw
     if "\\" not in raw:
         return raw[1:-1]
-    import tomllib
+    import tomllib  # loaded already where a document was read; this is the error path
 
     try:
         value = tomllib.loads(f"k = {raw}")["k"]

@@ -121,6 +121,9 @@ _FOLDED = tuple(dict.fromkeys([needle[1:] for _, needles, _, _ in SHAPES for nee
 _FOLDED_KEYS = tuple([needle for needle in _FOLDED if "key" in needle])
 _FOLDED_WORDS = tuple([needle for needle in _FOLDED if "key" not in needle])
 
+_ROUNDS = 8
+"""A bound for hostile text; two are enough for any other."""
+
 _compiled: dict[str, re.Pattern[str]] = {}
 
 
@@ -129,7 +132,14 @@ def mask(text: str) -> str:
 
     Idempotent and linear; the lines of a private key go with it. Never raises.
     """
-    return _mask(text) if suspicious(text) else text
+    for _ in range(_ROUNDS):
+        if not suspicious(text):
+            break
+        masked = _mask(text)
+        if masked == text:
+            break
+        text = masked  # what stood beside a secret may be one itself, now that this one is gone
+    return text
 
 
 def suspicious(text: str) -> bool:

@@ -295,10 +295,8 @@ def spawn(argv: list[bytes], env: dict[bytes, bytes], cwd: bytes) -> int:
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores these two
             )
         except OSError as error:
-            if not place:
-                failure, place = error.errno, path
+            failure, place = error.errno, path
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
-                failure, place = error.errno, path
                 break
     report(b"failed %d exec %s" % (failure or 0, place.hex().encode()))
     posix._exit(0)

@@ -200,6 +200,7 @@ def test_a_lock_ends_with_its_process(tmp_path):
         with pytest.raises(CkdnError, match=rf"already running \(pid {holder.pid}\)"):
             lock(str(tmp_path), "x")
         holder.kill()
+    (tmp_path / ".locks/x.lock").write_text("a longer line than any pid\n")
     with lock(str(tmp_path), "x"):
         assert (tmp_path / ".locks/x.lock").read_text() == f"{os.getpid()}\n"
 
@@ -363,9 +364,9 @@ def test_keep_counts_for_each_check(tmp_path):
 
 def test_members_live_as_long_as_their_aggregate(tmp_path):
     members = [finished(tmp_path, "x", NOON + n * SECOND) for n in range(12)]
-    old = aggregate(tmp_path, "all", NOON + SECOND, [members[1], members[10]])
+    old = aggregate(tmp_path, "zz", NOON + SECOND, [members[1], members[10]])
     assert prune(str(tmp_path), 2, "x") == [members[0], *members[2:10]]
-    aggregate(tmp_path, "all", NOON + 20 * SECOND, [members[11]])
+    aggregate(tmp_path, "zz", NOON + 20 * SECOND, [members[11]])
     assert prune(str(tmp_path), 1) == [old, members[1], members[10]], "the alias goes first and frees its members"
 
 

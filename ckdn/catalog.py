@@ -215,7 +215,7 @@ class Catalog:
         self.loading.append(name)
         try:
             shown = resources.origin("parsers.d", found.file_name) if found.origin == BUILT_IN else found.origin
-            document = read_document(found.data, shown)
+            document = read_document(found.data, shown, integer_keys=True)
             return load(document, name, self.read), document
         finally:
             self.loading.pop()

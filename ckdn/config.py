@@ -59,6 +59,10 @@ MAX_FILE = 16 << 20
 # ---------------------------------------------------------------- values
 
 
+class ConfigNotFound(ConfigError):
+    """There is no config where one was looked for."""
+
+
 class ConfigFile(Struct):
     """A config that was found, with its bytes, not yet understood."""
 
@@ -233,11 +237,8 @@ def find_config(cwd: str, explicit: str | None = None) -> ConfigFile:
     where = f"{cwd} (which is in no repository)" if not in_repository else cwd
     if len(folders) > 1:
         where += f" and above it up to {folders[-1]}"
-    raise ConfigError(
-        Problem(
-            f"no ckdn.toml, ckdn.yaml or [tool.ckdn] in pyproject.toml in {where}", mend="run `ckdn init` to write one"
-        )
-    )
+    what = f"no ckdn.toml, ckdn.yaml or [tool.ckdn] in pyproject.toml in {where}"
+    raise ConfigNotFound(Problem(what, mend="write one: `ckdn demo` shows how"))
 
 
 def _search_path(cwd: str) -> tuple[list[str], bool]:
@@ -255,7 +256,7 @@ def _explicit(explicit: str, cwd: str) -> ConfigFile:
     path = os.path.abspath(explicit)
     data = _bytes_of(path, explicit, any_owner=True)
     if data is None:
-        raise ConfigError(Problem("no such file", path=explicit, mend="run `ckdn init` to write a ckdn.toml"))
+        raise ConfigError(Problem("no such file", path=explicit, mend="name an existing file"))
     lower = path.lower()
     if os.path.basename(path) == PYPROJECT:
         kind = "pyproject"

@@ -61,6 +61,11 @@ def origin(kind: str, name: str) -> str:
     return f"<ckdn>/{kind}/{name}"
 
 
+def folder(kind: str) -> str:
+    """Where a kind's files lie on disk (inside an archive when ckdn is imported from one)."""
+    return _folder(kind)
+
+
 def compiled(name: str) -> tuple[Any, ...] | None:
     """The compiled form of a built-in spec; None outside a wheel and for names that were not compiled."""
     if not name.isidentifier() or name.startswith("__"):

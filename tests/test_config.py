@@ -334,7 +334,7 @@ def test_the_search_ends_at_the_repository(project: Path, marker: str) -> None:
     (project / "a" / marker).write_text("gitdir: elsewhere\n")  # a worktree's .git is a file
     assert not_found(project / "a" / "b") == (
         f"no ckdn.toml, ckdn.yaml or [tool.ckdn] in pyproject.toml in {project}/a/b and above it up to {project}/a; "
-        "run `ckdn init` to write one"
+        "write one: `ckdn demo` shows how"
     )
     assert find_config(str(project)).root == str(project)
 
@@ -343,7 +343,7 @@ def test_outside_a_repository_only_the_folder_itself_counts(project: Path) -> No
     (project / ".git").rmdir()
     (project / "ckdn.toml").write_text(MINIMAL)
     assert find_config(str(project)).root == str(project)
-    assert f"in {project}/a (which is in no repository); run `ckdn init`" in not_found(project / "a")
+    assert f"in {project}/a (which is in no repository); write one: `ckdn demo`" in not_found(project / "a")
 
 
 def test_messages_show_the_path_from_where_the_process_stands(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,7 +409,7 @@ def test_an_explicit_config_that_cannot_be_one_is_refused(project: Path) -> None
     path = project / "conf.ini"
     path.write_text("")
     assert not_found(project, str(path)) == f"{path}: neither TOML nor YAML by its name; name it .toml or .yaml"
-    assert not_found(project, "nowhere.toml") == "nowhere.toml: no such file; run `ckdn init` to write a ckdn.toml"
+    assert not_found(project, "nowhere.toml") == "nowhere.toml: no such file; name an existing file"
     pyproject = project / "pyproject.toml"
     pyproject.write_text("[tool.other]\n")
     with pytest.raises(ConfigError, match=r"no \[tool.ckdn\] in it; write one"):

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class Context:
     """What expressions of one interpretation share."""
 
-    def __init__(self, options: Mapping[str, Any], rc: int, root: str, base: str) -> None:
+    def __init__(self, options: Mapping[str, Any], rc: int, roots: tuple[str, ...], base: str) -> None:
         self.scope: dict[str, Any] = {"options": dict(options), "rc": rc}
-        self.root = root.rstrip("/")
-        """The project root as the tool names it; absolute paths below it become relative. Empty when unknown."""
+        self.roots = tuple(root.rstrip("/") + "/" for root in roots if root)
+        """How tools may spell the project root; absolute paths below it become relative."""
         self.base = base.strip("/")
         """Where the command ran, relative to the root; relative paths are put under it."""
         self.lookup: Callable[[str, str, tuple[str, ...]], Callable[[tuple[Any, ...]], Any]] = self.no_lookup
@@ -43,8 +43,9 @@ class Context:
         path = text.strip().replace("\\", "/")
         if path.startswith("file://"):
             path = from_uri(path)
-        if self.root and path.startswith(self.root + "/"):
-            return normal(path[len(self.root) + 1 :])
+        for root in self.roots:
+            if path.startswith(root):
+                return normal(path[len(root) :])
         if path.startswith("/") or path[1:3] == ":/":
             return path
         return normal(f"{self.base}/{path}" if self.base else path)

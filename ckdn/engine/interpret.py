@@ -36,7 +36,7 @@ class Settings(Struct):
     fail_on: tuple[str, ...] = ("error",)
     allow_empty: bool = False
     zero_expected: bool = False
-    root: str = ""
+    roots: tuple[str, ...] = ()
     base: str = ""
     launchers: tuple[str, ...] = ()
     """Patterns of lines that launchers print, which an `exit_code` proof does not ask about."""
@@ -56,7 +56,7 @@ class Interpreter:
         self.settings = settings
         self.includes = includes
         self.formats = {i.name: i for i in spec.inputs}
-        self.context = Context(settings.options, settings.rc, settings.root, settings.base)
+        self.context = Context(settings.options, settings.rc, settings.roots, settings.base)
         self.context.lookup = self.lookup
         self.problems: list[str] = []
         self.notes: list[str] = []

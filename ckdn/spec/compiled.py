@@ -37,7 +37,7 @@ def write(parsers: str, out: str) -> list[str]:
                 raise SpecError(f"unknown spec `{name}`")
             path = os.path.join(parsers, files[name])
             with open(path, "rb") as file:
-                document = read_document(file.read(), files[name])
+                document = read_document(file.read(), files[name], integer_keys=True)
             loaded[name] = load(document, name, get), document
         return loaded[name]
 
@@ -48,7 +48,7 @@ def write(parsers: str, out: str) -> list[str]:
                 data = file.read()
             content: Any
             if name == LAUNCHERS:
-                content = launcher_patterns(read_document(data, file_name))
+                content = launcher_patterns(read_document(data, file_name, integer_keys=True))
             else:
                 content = (hashlib.sha256(data).hexdigest(), needs(get(name)[1].value), freeze(get(name)[0]))
                 written.append(name)

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 KINDS = {dict: "a mapping", list: "a list", str: "text", bool: "true or false", int: "an integer", float: "a number"}
 
 
+MAX_SHOWN = 60
+
+
+def short(text: str) -> str:
+    """Somebody's text as a part of a message."""
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
 def kind_of(value: Any) -> str:
     """The word for a value's type in messages."""
     return "nothing" if value is None else KINDS.get(type(value), type(value).__name__)
@@ -34,15 +42,26 @@ class Cursor:
         self.value = value
         self.problems = problems
 
-    def fail(self, what: str, mend: str = "", *, below: tuple[str | int, ...] = ()) -> None:
-        """Report a problem at this node (or at a key below it)."""
-        self.problems.append(self.document.problem(self.path + below, what, mend))
+    def fail(
+        self, what: str, mend: str = "", *, below: tuple[str | int, ...] = (), offset: int | None = None
+    ) -> None:
+        """Report a problem at this node, at a key below it, or at a character (0-based) of this node's text."""
+        problem = self.document.problem(self.path + below, what, mend)
+        if offset is not None and isinstance(self.value, str):
+            from ckdn.spec.places import in_text  # on the error path
+
+            place = in_text(self.document, self.path, self.value, offset)
+            if place is not None:
+                problem.line, problem.column = place
+            else:
+                problem.what += f" (character {offset + 1})"
+        self.problems.append(problem)
 
     def named(self) -> str:
         """This node's key path for messages, ``findings[0].fields.path``."""
         text = ""
         for part in self.path:
-            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+            text += f"[{part}]" if isinstance(part, int) else f".{short(part)}" if text else short(part)
         return text or "the document"
 
     def at(self, key: str | int) -> Cursor:
@@ -62,7 +81,7 @@ class Cursor:
         known = None if allowed is None else set(allowed)
         for key in self.value:
             if known is not None and key not in known:
-                self.fail(f"unknown key `{key}` in {self.named()}", near(key, known), below=(key,))
+                self.fail(f"unknown key `{short(key)}` in {self.named()}", near(key, known), below=(key,))
             else:
                 children[key] = self.at(key)
         return children
@@ -83,6 +102,9 @@ class Cursor:
             return ""
         if not self.value and not empty:
             self.fail(f"{self.named()} is empty")
+        if not self.value.isprintable() and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in self.value):
+            self.fail(f"{self.named()} holds a character that no text has", "take it out")
+            return ""
         return self.value
 
     def texts(self, *, lone: bool = False) -> tuple[str, ...]:
@@ -110,7 +132,7 @@ class Cursor:
         words = list(allowed)
         text = self.text()
         if text and text not in words:
-            self.fail(f"{self.named()} is `{text}`", f"one of {', '.join(words)}")
+            self.fail(f"{self.named()} is `{short(text)}`", f"one of {', '.join(words)}")
             return words[0]
         return text
 

@@ -1,0 +1,60 @@
+"""Every command but `run` through argparse: one table of commands."""
+
+from __future__ import annotations
+
+import argparse
+
+from ckdn import __version__
+from ckdn.cli import demo, documents, parse, show, spec
+from ckdn.cli.arguments import add, add_project
+from ckdn.errors import ExitCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RUN_HELP = """\
+Run one check of ckdn.toml: its digest goes to stdout as one line of JSON, the evidence into the run directory.
+
+The exit code is the command's own when it is 1..255, and 1 when a command that ended with 0 is not green.
+A refusal (an unknown check, a wrong config) is exit 2 with nothing on stdout and one line on stderr.
+
+example:
+  ckdn run lint
+  ckdn run tests --timeout 60 -- -k test_parser"""
+
+
+def build() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="ckdn",
+        description="Run a project's checks; emit one bounded, deterministic digest for each.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example:\n  ckdn run lint   run the check `lint` of ckdn.toml\n  ckdn demo       see a green and a red run",
+    )
+    parser.add_argument("--version", action="version", version=f"ckdn {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    run = add(commands, "run", "run a check and print its digest", RUN_HELP)
+    add_project(run)
+    run.add_argument("name", nargs="?", metavar="CHECK", help="a check of the config; default: [run].default")
+    run.add_argument("--quiet", action="store_true", help="do not print the digest")
+    run.add_argument("--timeout", metavar="S", help="seconds, for a check without its own timeout")
+    run.add_argument("--format", choices=("json", "text"), default="json", help="how to print the digest")
+    run.add_argument("extra", nargs="*", metavar="-- EXTRA", help="arguments for the command (a partial run)")
+    for module in (parse, show, spec, documents, demo):
+        module.add_arguments(commands)
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """One command; argparse's own exits become exit codes."""
+    parser = build()
+    try:
+        asked = parser.parse_args(arguments)
+    except SystemExit as e:
+        return int(e.code or 0)
+    if asked.command is None:
+        parser.print_help()
+        return ExitCode.REFUSED
+    code: int = asked.act(asked)
+    return code

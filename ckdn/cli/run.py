@@ -1,0 +1,133 @@
+"""``ckdn run``: its own small argument reader, since this command is paid for on every save."""
+
+from __future__ import annotations
+
+import os
+
+from ckdn.app.project import open_project
+from ckdn.app.run import run_check
+from ckdn.cli import output
+from ckdn.errors import ConfigError, Problem
+from ckdn.model import Struct
+from ckdn.runner import Interrupts
+from ckdn.textout import render_text, verdict_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VALUES = ("--config", "--cwd", "--timeout", "--format")
+FLAGS = ("--quiet",)
+
+
+class Arguments(Struct):
+    """What `run` was asked."""
+
+    names: tuple[str, ...]
+    extra: tuple[str, ...]
+    config: str | None
+    cwd: str
+    quiet: bool
+    timeout: float | None
+    format: str
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a check and print its digest."""
+    if any(a in ("-h", "--help") for a in before_separator(arguments)):
+        from ckdn.cli import parser  # help is argparse's
+
+        return parser.main(["run", "--help"])
+    asked = read(arguments)
+    with Interrupts() as stop:
+        project = open_project(asked.cwd, asked.config, os.environ)
+        name = chosen(asked, project.config.run.default, tuple(project.config.checks))
+        if name in project.config.aliases:
+            members = ", ".join(project.config.aliases[name].members)
+            raise ConfigError(Problem(f"`{name}` is an alias", mend=f"run its members one at a time: {members}"))
+        result = run_check(project, name, extra=asked.extra, timeout=asked.timeout, environ=os.environ, stop=stop)
+    if not asked.quiet:
+        text = asked.format == "text"
+        output.emit((render_text(result.document) + "\n").encode() if text else result.data)
+        if output.is_terminal(output.STDERR) and not text:
+            output.tell(verdict_line(result.document, color=not os.environ.get("NO_COLOR")))
+    return result.exit_code
+
+
+def before_separator(arguments: Sequence[str]) -> Sequence[str]:
+    """ckdn's own arguments: those before ``--``."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def read(arguments: Sequence[str]) -> Arguments:
+    """The arguments of `run`; raises :class:`ConfigError` for what it does not know."""
+    own = before_separator(arguments)
+    extra = tuple(arguments[len(own) + 1 :])
+    names: list[str] = []
+    flags: set[str] = set()
+    values: dict[str, str] = {}
+    position = 0
+    while position < len(own):
+        word = own[position]
+        name, equals, value = word.partition("=")
+        position += 1
+        if name in VALUES:
+            if not equals:
+                if position == len(own):
+                    raise usage(f"{name} needs a value")
+                value = own[position]
+                position += 1
+            values[name] = value
+        elif word in FLAGS:
+            flags.add(word)
+        elif word.startswith("-") and word != "-":
+            from ckdn.errors import near
+
+            raise usage(f"unknown option {word}", near(name, (*VALUES, *FLAGS, "--help")))
+        else:
+            names.append(word)
+    return Arguments(
+        tuple(names),
+        extra,
+        values.get("--config") or os.environ.get("CKDN_CONFIG") or None,
+        values.get("--cwd") or os.environ.get("CKDN_CWD") or os.getcwd(),
+        "--quiet" in flags,
+        seconds(values.get("--timeout")),
+        one_of("--format", values.get("--format", "json"), ("json", "text")),
+    )
+
+
+def chosen(asked: Arguments, default: tuple[str, ...], checks: tuple[str, ...]) -> str:
+    """The one check to run."""
+    names = asked.names or default
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        listed = ", ".join(checks) or "none is configured"
+        raise usage("which check?", f"one of: {listed}; or set `default` in [run]")
+    raise usage(f"{len(names)} checks at once", "run them one at a time")
+
+
+def seconds(text: str | None) -> float | None:
+    """A positive number of seconds."""
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 2e6:
+        raise usage(f"--timeout is {text!r}", "give a positive number of seconds")
+    return value
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in allowed:
+        raise usage(f"{name} is {value!r}", f"one of {', '.join(allowed)}")
+    return value
+
+
+def usage(what: str, mend: str = "see `ckdn run --help`") -> ConfigError:
+    """A refusal of the command line."""
+    return ConfigError(Problem(what, path="ckdn run", mend=mend or "see `ckdn run --help`"))

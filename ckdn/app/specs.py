@@ -110,7 +110,7 @@ def lint_specs(catalog: Catalog, names: tuple[str, ...], fixtures: tuple[str, ..
         except SpecError as e:
             result += [("error", p) for p in e.problems]
             continue
-        cases = list(cases_of(name, document, fixtures))
+        cases = [*cases_of(name, document, fixtures), *cases_of_choosers(catalog, name, fixtures)]
         keys = tuple(document.value) if isinstance(document.value, dict) else ()
         versions = tuple(c.version for c in cases if c.version)
         subject = lint.Subject(spec, keys, tuple(dict.fromkeys(c.state for c in cases)), versions)
@@ -132,7 +132,8 @@ def check_cases(
         except CkdnError as e:
             yield Outcome(name, tuple(str(p) for p in e.problems))
             continue
-        if not cases and not catalog.load(name).spec.variants:
+        shown = cases or list(cases_of_choosers(catalog, name, fixtures))
+        if not shown and not catalog.load(name).spec.variants:
             yield Outcome(name, ("no example and no fixture",))
         for case in cases:
             yield run_case(catalog, name, case, launchers, update)
@@ -148,6 +149,20 @@ def cases_of(name: str, document: Document, fixtures: tuple[str, ...]) -> Iterat
         for case in sorted(os.listdir(base)) if os.path.isdir(base) else ():
             if os.path.isfile(os.path.join(base, case, CASE_FILE)):
                 yield fixture_case(name, os.path.join(base, case), case)
+
+
+def cases_of_choosers(catalog: Catalog, name: str, fixtures: tuple[str, ...]) -> Iterator[Case]:
+    """The cases of specs that choose this one as a variant, as far as their options do choose it."""
+    for other in catalog.names():
+        try:
+            loaded = catalog.load(other)
+            if name not in [chosen for _, chosen in loaded.spec.variants]:
+                continue
+            for case in cases_of(other, catalog.read(other)[1], fixtures):
+                if catalog.resolve(other, case.options).spec.name == name:
+                    yield case
+        except SpecError:
+            continue  # told where that spec itself is looked at
 
 
 def example_case(name: str, document: Document, position: int, example: Any) -> Case:

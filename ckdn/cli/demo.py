@@ -35,7 +35,7 @@ def run(asked: argparse.Namespace) -> int:
             if shown.title == "green":
                 output.say("# stats.py is mended")
             output.say(f"$ {shown.command} --format text\n{shown.text}")
-            output.say(f"\n$ {shown.command}\n{shown.json}\n[exit code {shown.exit_code}]\n")
+            output.say(f"$ {shown.command}\n{shown.json}\n[exit code {shown.exit_code}]\n")
             statuses.append(shown.exit_code == 0)
     output.say("Write a ckdn.toml like the one above beside your code, and run `ckdn run NAME`.")
     return ExitCode.OK if statuses == [False, True] else ExitCode.FOUND

@@ -30,7 +30,7 @@ def build() -> argparse.ArgumentParser:
         prog="ckdn",
         description="Run a project's checks; emit one bounded, deterministic digest for each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  ckdn run lint   run the check `lint` of ckdn.toml\n  ckdn demo       see a green and a red run",
+        epilog="examples:\n  ckdn run lint   run the check `lint` of ckdn.toml\n  ckdn demo   see a green and a red run",
     )
     parser.add_argument("--version", action="version", version=f"ckdn {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

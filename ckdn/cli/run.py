@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         result = run_check(project, name, extra=asked.extra, timeout=asked.timeout, environ=os.environ, stop=stop)
     if not asked.quiet:
         text = asked.format == "text"
-        output.emit((render_text(result.document) + "\n").encode() if text else result.data)
+        output.emit(render_text(result.document).encode() if text else result.data)
         if output.is_terminal(output.STDERR) and not text:
             output.tell(verdict_line(result.document, color=not os.environ.get("NO_COLOR")))
     return result.exit_code

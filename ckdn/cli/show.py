@@ -49,6 +49,6 @@ def run(asked: argparse.Namespace) -> int:
     for name in ("digest.json", "aggregate.json"):
         path = os.path.join(found.path, name)
         if os.path.exists(path):
-            output.say(render_text(read_json(path)))
+            output.emit(render_text(read_json(path)).encode())
             break
     return ExitCode.OK

@@ -66,8 +66,8 @@ def normal(path: str) -> str:
 
 def from_uri(text: str) -> str:
     """A file URI or a percent-encoded relative one as a path."""
-    if text.startswith("file://"):
-        text = text[7:]
+    if text.startswith("file:/"):
+        text = text[7:] if text.startswith("file://") else text[5:]  # file:/x is what Java writes
         if not text.startswith("/"):
             text = "/" + text.partition("/")[2]
         if text[2:4] in (":/", ":") and text.startswith("/"):

@@ -72,7 +72,7 @@ def become_subreaper() -> bool:
     except (ImportError, AttributeError, OSError):
         pass
     try:
-        import ctypes
+        import ctypes  # an interpreter without the private module
 
         return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, AttributeError, OSError):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 
-from ckdn.errors import CkdnError, SpecError
+from ckdn.errors import CkdnError, Problem, SpecError
+from ckdn.spec import expressions as ex
+from ckdn.spec.cursor import Cursor
 from ckdn.spec.load import load
 from ckdn.spec.read import read_document
 from ckdn.spec.types import Spec, freeze
@@ -84,10 +86,6 @@ def needs(value: Any) -> tuple[str, ...]:
 
 def launcher_patterns(document: Document) -> tuple[str, ...]:
     """The patterns of ``_launchers.yaml``, each checked."""
-    from ckdn.errors import Problem
-    from ckdn.spec import expressions as ex
-    from ckdn.spec.cursor import Cursor
-
     problems: list[Problem] = []
     root = Cursor(document, (), document.value, problems)
     parts = root.mapping(("schema", "lines"))

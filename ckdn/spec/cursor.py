@@ -42,9 +42,7 @@ class Cursor:
         self.value = value
         self.problems = problems
 
-    def fail(
-        self, what: str, mend: str = "", *, below: tuple[str | int, ...] = (), offset: int | None = None
-    ) -> None:
+    def fail(self, what: str, mend: str = "", *, below: tuple[str | int, ...] = (), offset: int | None = None) -> None:
         """Report a problem at this node, at a key below it, or at a character (0-based) of this node's text."""
         problem = self.document.problem(self.path + below, what, mend)
         if offset is not None and isinstance(self.value, str):
@@ -103,7 +101,8 @@ class Cursor:
         if not self.value and not empty:
             self.fail(f"{self.named()} is empty")
         if not self.value.isprintable() and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in self.value):
-            self.fail(f"{self.named()} holds a character that no text has", "take it out")
+            what = "a NUL character" if "\0" in self.value else "half of a surrogate pair"
+            self.fail(f"{self.named()} has {what}", "take it out")
             return ""
         return self.value
 

@@ -5,35 +5,29 @@ Nothing is left for the run to find out: every expression is compiled here, ever
 
 from __future__ import annotations
 
-from ckdn.errors import Problem, SpecError, near
-from ckdn.spec import compare, load_rows
+from ckdn.errors import CkdnError, Problem, SpecError, near
+from ckdn.model import SEVERITIES, STATUSES
 from ckdn.spec import expressions as ex
-from ckdn.spec.cursor import Cursor
-from ckdn.spec.load_rows import OPTION_KEYS, ROW_KEYS, Rows
+from ckdn.spec import load_rows
+from ckdn.spec.cursor import Cursor, short
+from ckdn.spec.load_numbers import RECORD_WORDS, Numbers
+from ckdn.spec.load_rows import ROW_KEYS, Rows
 from ckdn.spec.types import (
     CATEGORIES,
     FORMATS,
-    INTEGER_FIELDS,
     JSON,
     LOG,
     NDJSON,
-    RECORD_FIELDS,
     STREAMS,
     TEXT,
     XML,
-    Candidate,
     Detail,
-    Field,
     Finding,
-    Gate,
-    Guard,
     Include,
     Input,
-    Number,
     Prefix,
     Proof,
     Spec,
-    SummaryItem,
 )
 
 TYPE_CHECKING = False
@@ -51,11 +45,38 @@ BLOCKS = (
 )  # fmt: skip
 TOP_KEYS = (*META_KEYS, *BLOCKS, "extends", "variants", "examples")
 NOT_INHERITED = ("examples", "tested", "title", "command", "name", "schema", "category", "extends", "detect")
+COMMAND_KEYS = ("run", "exe", "needs")
+VARIANT_KEYS = ("option", "choose", "default")
+OPTION_KEYS = ("type", "enum", "minimum", "maximum", "items", "default", "description")
+ITEM_KEYS = ("type", "enum")
+OPTION_TYPES = ("string", "integer", "number", "boolean", "array")
+INPUT_KEYS = ("file", "format", "shape", "root", "slice", "stray", "prefix", "option", "optional", "hint")
+PREFIX_KEYS = ("match", "only")
+SHAPE_KEYS = ("object",)
+INCLUDE_KEYS = ("spec", "optional", "note")
 FINDING_KEYS = ("kind", "failing", "id", "message", "severity", "detail", "rows")
-SEVERITY_WORDS = ("error", "warning", "info")
-FORBIDDEN_NAMES = ("log", "stdout", "stderr")
-DEFAULT_ID = (("path",), ":", ("line",), ":", ("column",), " ", ("code",))
-NUMBER_WORDS = ("records", "failing")
+KIND_KEYS = ("of", "map")
+DETAIL_KEYS = ("of", "prefer", "drop", "else")
+PROOF_WORDS = ("report", "exit_code")
+PROOF_KINDS = ("match", "no_match", "holds")
+PROOF_KEYS = (*PROOF_KINDS, "in")
+EXIT_KEYS = ("clean", "findings", "crash")
+ZERO_KEYS = ("expected",)
+EXAMPLE_KEYS = ("name", "state", "rc", "options", "log", "stdout", "stderr", "files", "expect")
+RESERVED_OPTIONS = (
+    "allow_empty", "allow_stale", "command", "cwd", "env", "fail_on", "findings_on_zero", "parser", "reports",
+    "timeout", "top",
+)  # fmt: skip
+"""What a check says of itself: an option of that name could never be set."""
+NUMBER_NAMESPACES = ("declared", "summary", "options", "rows", *RECORD_WORDS)
+MISSING_MENDS = {
+    "schema": f"schema: {SCHEMA}",
+    "name": "the file's stem",
+    "title": "the tool's name as people write it",
+    "category": f"one of {', '.join(CATEGORIES)}",
+    "findings": "what is a record; `findings: []` promises none",
+    "proof": "what shows that the tool did its work: report, a match, a comparison, or exit_code",
+}
 
 
 def load(document: Document, stem: str, other: Callable[[str], tuple[Spec, Document]]) -> Spec:
@@ -80,36 +101,51 @@ class Loader:
         self.other = other
         self.blocks = root.mapping(TOP_KEYS)
         self.inputs: dict[str, Input] = {}
-        self.options: dict[str, dict[str, Any]] = {}
-        self.numbers: dict[str, str] = {}
-        """Known number names with what they are, for messages."""
+        self.options = ex.Options()
         self.included: dict[str, Spec] = {}
-        self.record_scope = ex.Scope()
+        self.broken_include = False
+        self.orphaned = False
+        """The spec it extends does not load, so that half of it is missing."""
+        self.rows = Rows(self.inputs, self.options)
 
     def load(self) -> Spec:
         """Every block, in the order in which they build on each other."""
-        if not self.blocks:
+        if not isinstance(self.root.value, dict):
             return Spec("", "", "", {}, {})
         self.inherit()
         spec = self.metadata()
+        if self.orphaned:
+            return spec
         if "variants" in self.blocks:
-            return self.variants(spec)
-        self.load_options(spec)
+            self.variants(spec)
+        else:
+            self.load_blocks(spec)
+        self.load_examples(spec)
+        return spec
+
+    def load_blocks(self, spec: Spec) -> None:
+        """What a spec without variants holds."""
+        if "options" in self.blocks:
+            self.options.update(self.read_options(self.blocks["options"]))
+        spec.options = dict(self.options)
         self.load_inputs(spec)
         self.load_includes(spec)
-        rows = self.load_rows()
-        spec.findings = self.load_findings(rows)
-        self.name_records(rows, spec)
-        spec.declared = self.load_declared(rows)
-        spec.rows = staged(rows, self.root)
-        spec.summary = self.load_summary(rows)
-        spec.guards = tuple(self.load_guard(c) for c in self.list_of("guards"))
-        spec.proof = self.load_proof(spec)
-        spec.gates = tuple(self.load_gate(c) for c in self.list_of("gates"))
+        spec.options = dict(self.options)
+        self.load_rows()
+        spec.findings = self.load_findings()
+        numbers = self.numbers(spec)
+        spec.declared = numbers.load_declared(self.list_of("declared"), self.text_by_default())
+        spec.rows = load_rows.staged(self.rows)
+        children = self.blocks["summary"].mapping() if "summary" in self.blocks else {}
+        spec.summary = numbers.load_summary(children, tuple(self.included))
+        spec.guards = tuple(numbers.load_guard(c) for c in self.list_of("guards"))
+        spec.proof = self.load_proof(spec, numbers)
+        spec.gates = tuple(numbers.load_gate(c) for c in self.list_of("gates"))
         spec.exit_codes = self.load_exit_codes()
-        spec.env_narrows = self.blocks["env_narrows"].texts() if "env_narrows" in self.blocks else ()
-        self.load_zero(spec)
-        return spec
+        spec.env_narrows = self.load_env()
+        self.load_zero(spec, numbers)
+        if not self.root.problems:
+            self.refuse_unused(spec)
 
     def list_of(self, block: str) -> list[Cursor]:
         """The items of an optional list block."""
@@ -124,6 +160,10 @@ class Loader:
         cursor = self.blocks["extends"]
         found = self.find(cursor, cursor.text())
         if found is None:
+            self.blocks = {
+                **dict.fromkeys(("findings", "proof"), Cursor(self.root.document, (), [], [])),
+                **self.blocks,
+            }
             return
         _, document = found
         parent = Cursor(document, (), document.value, self.root.problems)
@@ -135,7 +175,7 @@ class Loader:
         for key, child in theirs.items():
             if key not in self.blocks and key not in NOT_INHERITED:
                 self.blocks[key] = child
-        if "options" in theirs and "options" in self.blocks and self.blocks["options"] is not theirs["options"]:
+        if "options" in theirs and self.blocks["options"] is not theirs["options"]:
             self.options.update(self.read_options(theirs["options"]))
 
     def find(self, cursor: Cursor, name: str) -> tuple[Spec, Document] | None:
@@ -147,97 +187,121 @@ class Loader:
             return None
         try:
             return self.other(name)
-        except SpecError as e:
-            cursor.fail(f"{cursor.named()} names the spec `{name}`: {e.problems[0]}")
+        except CkdnError as e:
+            problem = e.problems[0]
+            said = f"the spec `{short(name)}` does not load: {problem}" if problem.path else str(problem)
+            cursor.fail(f"{cursor.named()}: {said}")
             return None
 
     def metadata(self) -> Spec:
         """schema, name, title, category, and the optional describing keys."""
         b = self.blocks
         required = ["schema", "name", "title", "category"]
-        if "variants" not in b:
+        if "variants" not in b and not self.orphaned:
             required += ["findings", "proof"]
         for key in required:
             if key not in b:
                 self.root.fail(f"`{key}` is missing", MISSING_MENDS[key])
         if "schema" in b and b["schema"].value != SCHEMA:
-            b["schema"].fail(f"schema is {b['schema'].value!r}", f"this ckdn reads `{SCHEMA}`")
-        name = b["name"].text() if "name" in b else self.stem
-        if "name" in b and name != self.stem:
-            b["name"].fail(f"name is `{name}` and the file is `{self.stem}`", "they must be equal")
-        if name and not (
-            name.isascii() and name.replace("_", "a").isalnum() and name == name.lower() and name[0].isalpha()
-        ):
-            b["name"].fail(f"`{name}` is no spec name", "lower-case letters, digits and _, a letter first")
-        spec = Spec(name, b["title"].text() if "title" in b else "", "", {}, {})
+            b["schema"].fail(f"schema is {short(str(b['schema'].value))}", f"this ckdn reads {SCHEMA}")
+        spec = Spec(self.load_name(), b["title"].text() if "title" in b else "", "", {}, {})
         spec.category = b["category"].choice(CATEGORIES) if "category" in b else ""
-        spec.homepage = b["homepage"].text() if "homepage" in b else ""
+        if "homepage" in b:
+            spec.homepage = b["homepage"].text()
+            if spec.homepage and not spec.homepage.startswith(("https://", "http://")):
+                b["homepage"].fail(f"homepage is `{short(spec.homepage)}`", "it starts with https://")
         for key in ("languages", "detect", "tested"):
             if key in b:
                 setattr(spec, key, b[key].texts())
         if "command" in b:
-            parts = b["command"].mapping(("run", "exe", "needs"))
-            if "run" in parts:
-                spec.command = parts["run"].text()
-            else:
-                b["command"].fail("`command` needs `run`", "the command line that `init` proposes")
-            spec.needs = parts["needs"].texts() if "needs" in parts else ()
-            if "exe" in parts:
-                parts["exe"].text()
+            self.load_command(spec, b["command"])
         return spec
 
-    def variants(self, spec: Spec) -> Spec:
+    def load_name(self) -> str:
+        """The spec's name, which is that of its file."""
+        if "name" not in self.blocks:
+            return self.stem
+        cursor = self.blocks["name"]
+        name = cursor.text()
+        if name and name != self.stem:
+            cursor.fail(f"name is `{short(name)}` and the file is `{self.stem}`", "they must be equal")
+        elif name and not (ex.is_name(name) and name == name.lower() and name[0] != "_"):
+            cursor.fail(f"`{short(name)}` is no spec name", "lower-case letters, digits and _, a letter first")
+        elif name in NUMBER_NAMESPACES:
+            cursor.fail(f"a spec cannot be called `{name}`", "numbers have that name")
+        return name
+
+    def load_command(self, spec: Spec, cursor: Cursor) -> None:
+        """``command``: what `init` proposes, and what any command line must have for the spec to read it."""
+        parts = cursor.mapping(COMMAND_KEYS)
+        if "run" in parts:
+            spec.command = parts["run"].text()
+        elif isinstance(cursor.value, dict):
+            cursor.fail("`command` needs `run`", "the command line that `init` proposes")
+        if "needs" in parts:
+            spec.needs = parts["needs"].texts()
+            for need, child in zip(spec.needs, parts["needs"].items(), strict=True):
+                if spec.command and need not in spec.command:
+                    child.fail(f"{child.named()}: `{short(need)}` is not in `run`", "put it there too")
+        if "exe" in parts:
+            parts["exe"].text()
+
+    def variants(self, spec: Spec) -> None:
         """A file that only chooses between specs by an option."""
         for key in self.blocks:
             if key in BLOCKS or key == "extends":
                 self.blocks[key].fail(f"`{key}` beside `variants`", "a file with variants holds nothing else")
         cursor = self.blocks["variants"]
-        parts = cursor.mapping(("option", "choose", "default"))
+        parts = cursor.mapping(VARIANT_KEYS)
         if "option" not in parts or "choose" not in parts:
-            cursor.fail("`variants` needs `option` and `choose`")
-            return spec
+            if isinstance(cursor.value, dict):
+                cursor.fail("`variants` needs `option` and `choose`")
+            return
         spec.variant_option = parts["option"].text()
-        choices, merged = [], {}
+        self.check_option_name(parts["option"], spec.variant_option)
+        choices: list[tuple[str, str]] = []
+        merged: dict[str, dict[str, Any]] = {}
         for value, child in parts["choose"].mapping().items():
             found = self.find(child, child.text())
-            if found is not None:
-                if found[0].variants:
-                    child.fail(f"`{child.value}` has variants itself", "name a spec without")
-                choices.append((value, found[0].name))
-                merged.update(found[0].options)
+            if found is None:
+                continue
+            if found[0].variants:
+                child.fail(f"{child.named()}: `{child.value}` has variants itself", "name a spec without")
+            choices.append((value, found[0].name))
+            merged.update(found[0].options)
+        if parts["choose"].value == {}:
+            parts["choose"].fail(f"{parts['choose'].named()} is empty", "VALUE: the spec for it")
+        if spec.variant_option in merged:
+            parts["option"].fail(f"`{spec.variant_option}` is also an option of a chosen spec", "take another name")
         spec.variants = tuple(choices)
-        names = [value for value, _ in choices]
+        names = list(parts["choose"].value) if isinstance(parts["choose"].value, dict) else []
         default = parts["default"].choice(names) if "default" in parts and names else names[0] if names else ""
         merged[spec.variant_option] = {"type": "string", "enum": names, "default": default}
         spec.options = merged
-        return spec
 
     # --- options and inputs --------------------------------------------------------------------------------------
 
-    def load_options(self, spec: Spec) -> None:
-        """``options``: a small JSON Schema each; ``fail_on`` exists everywhere."""
-        if "options" in self.blocks:
-            self.options.update(self.read_options(self.blocks["options"]))
-        spec.options = self.options
-
     def read_options(self, block: Cursor) -> dict[str, dict[str, Any]]:
-        """The option schemas of one block."""
+        """The option schemas of one block: a small JSON Schema each; ``fail_on`` exists everywhere."""
         options = {}
         for name, cursor in block.mapping().items():
+            self.check_option_name(cursor, name)
             parts = cursor.mapping(OPTION_KEYS)
-            if name == "fail_on":
-                cursor.fail("`fail_on` exists for every spec", "leave it out")
-            if "type" in parts:
-                parts["type"].choice(("string", "integer", "number", "boolean", "array"))
-            elif "enum" not in parts:
-                cursor.fail(f"the option `{name}` has no `type`")
-            for key in ("minimum", "maximum"):
-                if key in parts and not isinstance(parts[key].value, int | float):
-                    parts[key].wrong("a number")
             options[name] = dict(cursor.value) if isinstance(cursor.value, dict) else {}
-            if "default" in parts and "type" in parts:
-                check_default(parts["default"], options[name])
+            kind = parts["type"].choice(OPTION_TYPES) if "type" in parts else ""
+            if "type" not in parts and isinstance(cursor.value, dict):
+                cursor.fail(f"{cursor.named()} has no `type`", f"one of {', '.join(OPTION_TYPES)}")
+            if kind and options[name].get("type") == kind:
+                check_option(parts, kind, options[name])
         return options
+
+    def check_option_name(self, cursor: Cursor, name: str) -> None:
+        """Options stand among a check's own keys."""
+        if name in RESERVED_OPTIONS:
+            every = "`fail_on` exists for every spec" if name == "fail_on" else f"`{name}` is a key of every check"
+            cursor.fail(every, "leave it out" if name == "fail_on" else "give the option another name")
+        elif name:
+            ex.check_name(cursor, name, "option")
 
     def load_inputs(self, spec: Spec) -> None:
         """``inputs``; the log is always there for text rules, ``match`` and ``no_match``."""
@@ -246,120 +310,165 @@ class Loader:
             spec.inputs = (self.inputs[LOG],)
             return
         children = self.blocks["inputs"].mapping()
-        if not children:
+        if self.blocks["inputs"].value == {}:
             self.blocks["inputs"].fail("`inputs` is empty", "leave it out to read the log")
         spec.inputs = tuple(self.load_input(name, cursor) for name, cursor in children.items())
         self.inputs.setdefault(LOG, Input(LOG, LOG))
 
     def load_input(self, name: str, cursor: Cursor) -> Input:
         """One input."""
-        parts = cursor.mapping(
-            ("file", "format", "shape", "root", "slice", "stray", "prefix", "option", "optional", "hint")
-        )
+        if not ex.is_name(name):
+            cursor.fail(f"`{short(name)}` cannot be the name of an input", "letters, digits and _, a letter or _ first")
+        parts = cursor.mapping(INPUT_KEYS)
         given = Input(name, name if name in STREAMS else "file")
         self.inputs[name] = given
-        if "file" in parts:
+        if name in STREAMS:
+            for key in ("file", "option", "optional"):
+                if key in parts:
+                    said = f"`{key}` is for files, and `{name}` is a stream of the command"
+                    parts[key].fail(said, "give the input another name" if key == "file" else "take it out")
+        elif "file" in parts:
             given.file = parts["file"].text()
-            if name in STREAMS:
-                parts["file"].fail(f"`{name}` is a stream of the command", "give the input another name")
-            elif given.file.startswith("/") or ".." in given.file.split("/"):
-                parts["file"].fail(f"`{given.file}` is outside the run directory", "name a path below it")
-        elif name not in STREAMS:
-            cursor.fail(f"the input `{name}` has no `file`", "or call it log, stdout or stderr")
+            check_file(parts["file"], given.file)
+        elif isinstance(cursor.value, dict):
+            cursor.fail(f"the input `{name}` has no `file`", "add one, or call the input log, stdout or stderr")
         given.format = parts["format"].choice(FORMATS) if "format" in parts else TEXT
-        if "shape" in parts:
-            self.load_shape(given, parts["shape"])
-        if "root" in parts:
-            given.root_kind, given.root_names = "element", parts["root"].texts(lone=True)
-            if given.format != XML:
-                parts["root"].fail("`root` names elements of xml", "for json use `shape`")
-        for key, formats in (("slice", (JSON,)), ("stray", (NDJSON,)), ("prefix", (TEXT,))):
-            if key in parts and given.format not in formats:
-                parts[key].fail(f"`{key}` goes with format {' or '.join(formats)}, not {given.format}")
-        if "slice" in parts:
-            given.slice = parts["slice"].choice(("object", "array"))
-        if "stray" in parts:
-            given.stray = parts["stray"].choice(("refuse", "ignore"))
-        if "prefix" in parts:
-            inner = parts["prefix"].mapping(("match", "only"))
-            if "match" in inner:
-                given.prefix = Prefix(ex.regex(inner["match"]), "only" in inner and inner["only"].flag())
-            else:
-                parts["prefix"].fail("`prefix` needs `match`")
-        if "option" in parts:
-            given.option = parts["option"].text()
-            self.options.setdefault(given.option, {"type": "string", "description": f"the file of input `{name}`"})
+        self.load_form(given, parts)
+        if "option" in parts and name not in STREAMS:
+            self.load_file_option(given, parts["option"])
         given.optional = "optional" in parts and parts["optional"].flag()
         given.hint = parts["hint"].text() if "hint" in parts else ""
         return given
 
+    def load_file_option(self, given: Input, cursor: Cursor) -> None:
+        """``option``: the check's key that names another file."""
+        given.option = cursor.text()
+        if any(i.option == given.option for i in self.inputs.values() if i is not given and i.option):
+            cursor.fail(f"{cursor.named()}: `{given.option}` renames another input too", "take another name")
+        if given.option in self.options:
+            if self.options[given.option].get("type") != "string":
+                cursor.fail(f"{cursor.named()}: the option `{given.option}` names a file", "declare it `type: string`")
+        elif given.option:
+            self.check_option_name(cursor, given.option)
+            self.options[given.option] = {"type": "string", "description": f"the file of input `{given.name}`"}
+        self.options.used.add(given.option)
+
+    def load_form(self, given: Input, parts: dict[str, Cursor]) -> None:
+        """What an input's content must look like: shape, root, slice, stray, prefix."""
+        for key, format in (("shape", JSON), ("root", XML), ("slice", JSON), ("stray", NDJSON), ("prefix", TEXT)):
+            if key in parts and given.format != format:
+                mend = {"shape": "for xml use `root`", "root": "for json use `shape`"}.get(key, "")
+                parts[key].fail(f"`{key}` goes with format {format}, and this input is {given.format}", mend)
+        if "shape" in parts:
+            self.load_shape(given, parts["shape"])
+        if "root" in parts:
+            given.root_kind, given.root_names = "element", parts["root"].texts(lone=True)
+            if parts["root"].value == []:
+                parts["root"].fail(f"{parts['root'].named()} is empty", "name the root elements")
+        if "slice" in parts:
+            given.slice = parts["slice"].choice(("object", "array"))
+            if given.root_kind and given.slice != given.root_kind:
+                parts["slice"].fail(f"`slice: {given.slice}` and a `shape` of {given.root_kind}", "make them equal")
+        if "stray" in parts:
+            given.stray = parts["stray"].choice(("refuse", "ignore"))
+        if "prefix" in parts:
+            inner = parts["prefix"].mapping(PREFIX_KEYS)
+            if "match" in inner:
+                given.prefix = Prefix(ex.regex(inner["match"]), "only" in inner and inner["only"].flag())
+            elif isinstance(parts["prefix"].value, dict):
+                parts["prefix"].fail("`prefix` needs `match`")
+
     def load_shape(self, given: Input, cursor: Cursor) -> None:
         """``shape: array`` or ``shape: {object: [keys]}``."""
-        if given.format not in (JSON, NDJSON):
-            cursor.fail("`shape` describes json", "for xml use `root`")
         if isinstance(cursor.value, str):
             given.root_kind = cursor.choice(("array", "object"))
             return
-        parts = cursor.mapping(("object",))
+        parts = cursor.mapping(SHAPE_KEYS)
         if "object" in parts:
             given.root_kind, given.root_names = "object", parts["object"].texts()
+        elif isinstance(cursor.value, dict):
+            cursor.fail(f"{cursor.named()} has no `object`", "array, object, or {object: [KEYS]}")
 
     def load_includes(self, spec: Spec) -> None:
         """``include``: other specs over their own inputs; their names live under their own name."""
         includes = []
         for cursor in self.list_of("include"):
-            parts = {"spec": cursor} if isinstance(cursor.value, str) else cursor.mapping(("spec", "optional", "note"))
-            if "spec" not in parts:
-                cursor.fail("an include needs `spec`")
-                continue
-            found = self.find(parts["spec"], parts["spec"].text())
+            parts = {"spec": cursor} if isinstance(cursor.value, str) else cursor.mapping(INCLUDE_KEYS)
+            found = self.find(parts["spec"], parts["spec"].text()) if "spec" in parts else None
             if found is None:
+                self.broken_include = True
+                if "spec" not in parts and isinstance(cursor.value, dict):
+                    cursor.fail(f"{cursor.named()} has no `spec`", "name the spec to include")
                 continue
-            self.included[found[0].name] = found[0]
-            for name, schema in found[0].options.items():
+            other = found[0]
+            self.check_included(parts["spec"], other)
+            self.included[other.name] = other
+            for name, schema in other.options.items():
                 self.options.setdefault(name, schema)
+                self.options.used.add(name)
             optional = "optional" in parts and parts["optional"].flag()
-            includes.append(Include(found[0].name, optional, parts["note"].text() if "note" in parts else ""))
+            includes.append(Include(other.name, optional, parts["note"].text() if "note" in parts else ""))
+            if "note" in parts and not optional:
+                parts["note"].fail(
+                    "`note` is only said where an `optional` include has no file", "add `optional: true`"
+                )
         spec.includes = tuple(includes)
+
+    def check_included(self, cursor: Cursor, other: Spec) -> None:
+        """What cannot be included."""
+        if other.variants:
+            names = ", ".join(name for _, name in other.variants)
+            cursor.fail(f"{cursor.named()}: `{other.name}` has variants", f"include one of {names}")
+        if other.name in self.included:
+            cursor.fail(f"{cursor.named()}: `{other.name}` is included twice")
+        if other.includes:
+            cursor.fail(f"{cursor.named()}: `{other.name}` includes another spec", "one level only: include both")
+        for name in other.options:
+            if name in self.options and other.name not in self.included:
+                said = f"{cursor.named()}: the option `{name}` would be this spec's and that of `{other.name}`"
+                cursor.fail(said, "rename the one of this spec")
 
     # --- rows and findings ---------------------------------------------------------------------------------------
 
-    def load_rows(self) -> Rows:
+    def load_rows(self) -> None:
         """``rows``: the named row sets."""
-        rows = Rows(self.inputs, self.options)
         children = self.blocks["rows"].mapping() if "rows" in self.blocks else {}
-        rows.declared = tuple(children)
+        self.rows.declared = tuple(children)
         for name, cursor in children.items():
-            if name in NUMBER_WORDS:
+            if name in RECORD_WORDS:
                 cursor.fail(f"rows cannot be called `{name}`", "that word names the records")
-            rows.load(name, cursor, cursor.mapping(ROW_KEYS))
-        return rows
+            elif not ex.is_name(name):
+                cursor.fail(f"`{short(name)}` cannot be the name of rows", "letters, digits and _, a letter or _ first")
+            self.rows.load(name, cursor, cursor.mapping(ROW_KEYS))
 
-    def load_findings(self, rows: Rows) -> tuple[Finding, ...]:
+    def load_findings(self) -> tuple[Finding, ...]:
         """``findings``: which rows are records."""
         findings = []
         for position, cursor in enumerate(self.list_of("findings")):
             parts = cursor.mapping((*FINDING_KEYS, *ROW_KEYS))
-            sources = [k for k in ("rows", *load_rows.SOURCES) if k in parts]
             if "rows" in parts:
-                name = rows.other(parts["rows"])
-                scope = rows.scopes[name] if name else ex.Scope()
+                name = self.rows.other(parts["rows"])
                 for key in parts:
                     if key in ROW_KEYS and key != "where":
-                        parts[key].fail(f"`{key}` beside `rows`", f"put it into rows.{name or '…'}")
-            elif sources:
+                        instead = f"write `from: {name or '…'}` instead"
+                        mend = "keep one of them" if key in load_rows.SOURCES else instead
+                        parts[key].fail(f"`{key}` beside `rows`", mend)
+            elif any(key in parts for key in load_rows.SOURCES):
                 name = f"findings[{position}]"
-                own = {k: v for k, v in parts.items() if k in ROW_KEYS}
-                rows.load(name, cursor, own)
-                scope = rows.scopes[name]
+                self.rows.load(name, cursor, {k: v for k, v in parts.items() if k in ROW_KEYS})
             else:
-                cursor.fail(f"{cursor.named()} has no rows", "give one of rows, each, lines")
-                continue
-            findings.append(self.load_finding(cursor, parts, Finding(name), scope))
+                name = ""
+                if isinstance(cursor.value, dict):
+                    cursor.fail(f"{cursor.named()} has no rows", "give one of rows, each, lines, from")
+            finding = Finding(name)
+            if isinstance(cursor.value, dict):
+                self.load_finding(cursor, parts, finding)
+            findings.append(finding)
         return tuple(findings)
 
-    def load_finding(self, cursor: Cursor, parts: dict[str, Cursor], finding: Finding, scope: ex.Scope) -> Finding:
+    def load_finding(self, cursor: Cursor, parts: dict[str, Cursor], finding: Finding) -> None:
         """What one finding says of its rows."""
+        scope = self.rows.scope_of(finding.rows)
         self.load_kind(cursor, parts, finding, scope)
         if "rows" in parts and "where" in parts:
             finding.where = ex.predicate(parts["where"], scope, self.options)
@@ -367,357 +476,184 @@ class Loader:
             if key in parts:
                 setattr(finding, key, ex.template(parts[key], scope.fields))
         if "severity" in parts:
-            finding.severity = parts["severity"].choice(SEVERITY_WORDS)
-        elif "severity" in scope.fields:
-            self.check_severity(cursor, scope)
-        if "message" not in parts and "message" not in scope.fields:
-            cursor.fail(f"{cursor.named()} has no message", "a field `message`, a group `message`, or `message:`")
+            finding.severity = parts["severity"].choice(SEVERITIES)
+        if "severity" in scope.fields:
+            self.check_severity(cursor, parts, scope)
+        self.check_message(cursor, parts, finding, scope)
         if "failing" in parts:
             within = scope.copy()
-            within.add("severity", "string", SEVERITY_WORDS)
+            within.add("severity", "string", SEVERITIES)
             finding.failing = ex.predicate(parts["failing"], within, self.options)
         if "detail" in parts:
-            inner = parts["detail"].mapping(("of", "prefer", "drop", "else"))
-            finding.detail = Detail("")
-            if "of" in inner:
-                finding.detail.of = ex.field_name(inner["of"], scope.fields)
-            else:
-                parts["detail"].fail("`detail` needs `of`", "the field that holds the text")
-            finding.detail.prefer = ex.regex(inner["prefer"]) if "prefer" in inner else ""
-            finding.detail.drop = ex.regex(inner["drop"]) if "drop" in inner else ""
-            if "else" in inner:
-                inner["else"].choice(("tail",))
-        return finding
+            finding.detail = self.load_detail(parts["detail"], scope)
+
+    def load_detail(self, cursor: Cursor, scope: ex.Scope) -> Detail:
+        """``detail``: which lines of a text go with a finding."""
+        parts = cursor.mapping(DETAIL_KEYS)
+        detail = Detail("")
+        if "of" in parts:
+            detail.of = ex.field_name(parts["of"], scope.fields)
+            kind = scope.fields.get(detail.of)
+            if kind in ("number", "boolean"):
+                parts["of"].fail(f"{parts['of'].named()}: `{detail.of}` is a {kind}", "name a field with text")
+        elif isinstance(cursor.value, dict):
+            cursor.fail(f"{cursor.named()} needs `of`", "the field that holds the text")
+        detail.prefer = ex.regex(parts["prefer"]) if "prefer" in parts else ""
+        detail.drop = ex.regex(parts["drop"]) if "drop" in parts else ""
+        if "else" in parts:
+            parts["else"].choice(("tail",))
+        return detail
 
     def load_kind(self, cursor: Cursor, parts: dict[str, Cursor], finding: Finding, scope: ex.Scope) -> None:
         """``kind``: a word, or ``{of: field, map}``."""
         if "kind" not in parts:
             cursor.fail(f"{cursor.named()} has no `kind`", "a word such as lint_violation, type_error, test_failure")
-        elif isinstance(parts["kind"].value, str):
-            finding.kind = parts["kind"].text()
-            if finding.kind and not finding.kind.replace("_", "a").isalnum():
-                parts["kind"].fail(f"`{finding.kind}` is no kind", "letters, digits and _")
-        else:
-            inner = parts["kind"].mapping(("of", "map"))
-            if "of" not in inner or "map" not in inner:
-                parts["kind"].fail("`kind` needs `of` and `map`")
-                return
-            finding.kind_of = ex.field_name(inner["of"], scope.fields)
-            finding.kind_map = tuple((key, c.text()) for key, c in inner["map"].mapping().items())
+            return
+        kind = parts["kind"]
+        if isinstance(kind.value, str):
+            finding.kind = self.kind_word(kind)
+            return
+        inner = kind.mapping(KIND_KEYS)
+        if "of" not in inner or "map" not in inner:
+            if isinstance(kind.value, dict):
+                kind.fail(f"{kind.named()} needs `of` and `map`")
+            return
+        finding.kind_of = ex.field_name(inner["of"], scope.fields)
+        finding.kind_map = tuple((key, self.kind_word(c)) for key, c in inner["map"].mapping().items())
+        if inner["map"].value == {}:
+            inner["map"].fail(f"{inner['map'].named()} is empty", "VALUE: the kind for it")
+        keys = [key for key, _ in finding.kind_map]
+        load_rows.check_map(inner["map"], keys, scope.values.get(finding.kind_of, ()), f"the field `{finding.kind_of}`")
 
-    def check_severity(self, cursor: Cursor, scope: ex.Scope) -> None:
-        """A severity that is mapped must come out as error, warning or info."""
-        for value in scope.values.get("severity", ()):
-            if value not in SEVERITY_WORDS:
-                cursor.fail(f"{cursor.named()} maps severity to `{value}`", f"one of {', '.join(SEVERITY_WORDS)}")
+    def kind_word(self, cursor: Cursor) -> str:
+        """One kind."""
+        word = cursor.text()
+        if word and not (ex.is_name(word) and word == word.lower()):
+            cursor.fail(f"{cursor.named()}: `{short(word)}` is no kind", "lower-case letters, digits and _")
+        return word
 
-    def name_records(self, rows: Rows, spec: Spec) -> None:
-        """The fields of ``records``, and the number names that rows and records give."""
-        scope = self.record_scope
-        for finding in spec.findings:
-            for name, kind in rows.scopes[finding.rows].fields.items():
-                scope.add(name, kind, rows.scopes[finding.rows].values.get(name, ()))
-        for name in RECORD_FIELDS:
-            scope.add(name, "number" if name in INTEGER_FIELDS else None if name == "detail" else "string")
-        scope.add("severity", "string", SEVERITY_WORDS)
-        scope.add("kind", "string")
+    def check_severity(self, cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope) -> None:
+        """A field severity must come out as error, warning or info."""
+        at = self.field_cursor(cursor, parts, "severity")
+        kind, values = scope.fields.get("severity"), scope.values.get("severity", ())
+        wrong = [v for v in values if v not in SEVERITIES]
+        mend = f"map it to {', '.join(SEVERITIES)}"
+        if wrong:
+            at.fail(f"{at.named()}: severity can be {load_rows.shown(wrong[0])}", mend)
+        elif kind in ("number", "boolean"):
+            at.fail(f"{at.named()}: severity is a {kind}", mend)
+
+    def field_cursor(self, cursor: Cursor, parts: dict[str, Cursor], name: str) -> Cursor:
+        """Where a field of a finding is defined, the finding itself when that is somewhere else."""
+        fields = parts.get("fields")
+        if fields is not None and isinstance(fields.value, dict) and name in fields.value:
+            return fields.at(name)
+        return cursor
+
+    def check_message(self, cursor: Cursor, parts: dict[str, Cursor], finding: Finding, scope: ex.Scope) -> None:
+        """Every record says something; of text rules, each `new` one must bring it along."""
+        if "message" in parts:
+            return
+        if "message" not in scope.fields:
+            cursor.fail(f"{cursor.named()} has no message", "a field `message`, a group `message`, or `message:`")
+            return
+        row = self.rows.sets.get(finding.rows)
+        if row is None or row.lines is None or any(f.name == "message" for f in row.fields):
+            return
+        given = self.inputs.get(row.input)
+        rules = row.lines.rules
+        late = any("message" in r.groups for r in rules if r.verb in ("add", "set", "push"))
+        prefixed = (
+            given is not None
+            and given.prefix is not None
+            and "message" in scope.fields
+            and not any("message" in r.groups for r in rules)
+        )
+        if late or prefixed:
+            return
+        for number, rule in enumerate(rules):
+            if rule.verb == "new" and rule.pattern and "message" not in rule.groups:
+                said = f"{cursor.named()}: the rows of rule {number + 1} have no message"
+                cursor.fail(said, "a group `message` in that rule, a field `message`, or `message:`")
+
+    def numbers(self, spec: Spec) -> Numbers:
+        """The names of numbers that rows, records, options and includes give."""
+        names = tuple(dict.fromkeys(f.rows for f in spec.findings))
+        scope = load_rows.record_scope({n: self.rows.scope_of(n) for n in names}, names)
+        kinds = {k for f in spec.findings for k in (f.kind, *[word for _, word in f.kind_map]) if k}
+        scope.add("severity", "string", SEVERITIES)
+        scope.add("kind", "string", tuple(sorted(kinds)))
         scope.add("id", "string")
+        scope.add("message", "string")
         scope.add("failing", "boolean")
-        for name in rows.declared:
-            self.numbers[f"rows.{name}"] = "the number of rows"
-        for word in NUMBER_WORDS:
-            self.numbers[word] = "the number of records"
-            for severity in SEVERITY_WORDS:
-                self.numbers[f"{word}.{severity}"] = "the number of records"
-        for name, schema in self.options.items():
-            if schema.get("type") in ("integer", "number"):
-                self.numbers[f"options.{name}"] = "an option"
+        numbers = Numbers(self.rows, scope)
         for name, other in self.included.items():
-            self.numbers.update({f"{name}.{n}": "a number of an included spec" for n in numbers_of(other)})
+            numbers.add_included(name, other)
+        if self.broken_include:
+            numbers.blur()
+        return numbers
 
-    # --- numbers -------------------------------------------------------------------------------------------------
-
-    def load_declared(self, rows: Rows) -> tuple[Number, ...]:
-        """``declared``: what the tool says about itself."""
-        numbers: list[Number] = []
-        for cursor in self.list_of("declared"):
-            parts = cursor.mapping(("match", "take", "name", "get", "sum", "count", "where", "in"))
-            if "match" in parts:
-                numbers += self.matched_numbers(cursor, parts)
-            elif "name" not in parts:
-                cursor.fail(f"{cursor.named()} needs `match` or `name`")
-            else:
-                name = parts["name"].text()
-                numbers.append(self.named_number(cursor, parts, name, rows))
-        for number in numbers:
-            self.numbers[f"declared.{number.name}"] = "declared by the tool"
-        return tuple(numbers)
-
-    def matched_numbers(self, cursor: Cursor, parts: dict[str, Cursor]) -> list[Number]:
-        """Numbers that stand in a text line; the named groups are their names."""
-        for key in ("name", "get", "sum", "count", "where"):
-            if key in parts:
-                parts[key].fail(f"`{key}` beside `match`")
-        pattern, groups = ex.regex_groups(parts["match"])
-        take = parts["take"].choice(("last", "sum", "count")) if "take" in parts else "last"
-        if pattern and not groups:
-            parts["match"].fail("`match` has no named group", "write (?P<errors>\\d+)")
-        given = self.text_input(parts.get("in"))
-        return [Number(name, "match", pattern, take, given) for name in groups]
-
-    def text_input(self, cursor: Cursor | None) -> str:
-        """The text that a match reads: the one named, else the spec's only text input, else the log."""
-        if cursor is None:
-            listed = [i.name for i in self.inputs.values() if i.format == TEXT and i.name != LOG]
-            return listed[0] if len(listed) == 1 and "inputs" in self.blocks and LOG not in self.listed() else LOG
-        name = cursor.text()
-        if name not in self.inputs:
-            cursor.fail(f"{cursor.named()} names unknown input `{name}`", near(name, self.inputs))
-            return LOG
-        if self.inputs[name].format != TEXT:
-            cursor.fail(f"a match reads text, and the input `{name}` is {self.inputs[name].format}")
-        return name
-
-    def listed(self) -> tuple[str, ...]:
-        """The inputs that the file itself lists."""
+    def text_by_default(self) -> str:
+        """The text that a `declared` match reads: the spec's only text input where it does not list the log."""
         block = self.blocks["inputs"].value if "inputs" in self.blocks else {}
-        return tuple(block) if isinstance(block, dict) else ()
+        listed = [i.name for i in self.inputs.values() if i.format == TEXT and i.name != LOG]
+        return listed[0] if len(listed) == 1 and LOG not in block else LOG
 
-    def named_number(self, cursor: Cursor, parts: dict[str, Cursor], name: str, rows: Rows) -> Number:
-        """``{name, get}``, ``{name, sum: rows.field}`` or ``{name, count: rows}``, the last two with ``where``."""
-        verbs = [v for v in ("get", "sum", "count") if v in parts]
-        if len(verbs) != 1:
-            cursor.fail(f"{cursor.named()} needs exactly one of match, get, sum, count")
-            return Number(name, "count")
-        if verbs[0] == "get":
-            given = rows.input_for(parts.get("in"), cursor, "")
-            if given.format not in (JSON, XML):
-                cursor.fail(f"`get` reads a whole json or xml document, and the input is {given.format}")
-            return Number(name, "get", input=given.name, expression=ex.extraction(parts["get"], given.format))
-        return self.rows_number(cursor, parts, verbs[0], name, rows)
+    # --- proof, exit codes and the rest --------------------------------------------------------------------------
 
-    def rows_number(self, cursor: Cursor, parts: dict[str, Cursor], verb: str, name: str, rows: Rows) -> Number:
-        """A sum over a field of rows, or a count of rows."""
-        target, _, field = parts[verb].text().partition(".")
-        scope = self.scope_of(parts[verb], target, rows)
-        number = Number(name, verb, rows=target, field=field)
-        if verb == "sum":
-            if not field:
-                parts[verb].fail(f"{parts[verb].named()} names no field", "write rows.field")
-            elif scope.fields and field not in scope.fields:
-                parts[verb].fail(f"`{target}` has no field `{field}`", near(field, scope.fields))
-            elif scope.fields.get(field) in ("string", "boolean"):
-                parts[verb].fail(f"`{target}.{field}` is no number", "give the field `as: int` or `as: number`")
-        elif field:
-            parts[verb].fail(f"{parts[verb].named()} counts rows, not a field", f"write {target}")
-        if "where" in parts:
-            number.where = ex.predicate(parts["where"], scope, self.options)
-        return number
-
-    def scope_of(self, cursor: Cursor, target: str, rows: Rows) -> ex.Scope:
-        """The fields of named rows or of ``records``."""
-        if target in NUMBER_WORDS:
-            return self.record_scope
-        if target not in rows.scopes:
-            cursor.fail(
-                f"{cursor.named()} names unknown rows `{target}`", near(target, (*rows.declared, *NUMBER_WORDS))
-            )
-            return ex.Scope()
-        return rows.scopes[target]
-
-    def load_summary(self, rows: Rows) -> tuple[SummaryItem, ...]:
-        """``summary``: the numbers of the digest; dotted keys nest."""
-        items = []
-        for key, cursor in (self.blocks["summary"].mapping() if "summary" in self.blocks else {}).items():
-            item = self.load_summary_item(tuple(key.split(".")), cursor, rows)
-            items.append(item)
-            if item.verb not in ("tally", "list"):
-                self.numbers[f"summary.{key}"] = "a number of the summary"
-        taken = [i.key for i in items]
-        for path in taken:
-            if any(other != path and other[: len(path)] == path for other in taken):
-                self.blocks["summary"].fail(f"summary.{'.'.join(path)} is a number and has keys below it")
-        return tuple(items)
-
-    def load_summary_item(self, key: tuple[str, ...], cursor: Cursor, rows: Rows) -> SummaryItem:
-        """One summary form."""
-        if isinstance(cursor.value, str):
-            return SummaryItem(key, "name", name=self.number_name(cursor))
-        verbs = ("count", "sum", "tally", "percent", "list")
-        parts = cursor.mapping((*verbs, "where", "top", "else", "digits", "sort", "show", "limit"))
-        given = [v for v in verbs if v in parts]
-        if len(given) != 1:
-            cursor.fail(f"{cursor.named()} needs exactly one of {', '.join(verbs)}, or a number's name")
-            return SummaryItem(key, "count")
-        verb = given[0]
-        if verb in ("count", "sum"):
-            number = self.rows_number(cursor, parts, verb, ".".join(key), rows)
-            return SummaryItem(key, verb, number.rows, number.field, number.where)
-        item = SummaryItem(key, verb)
-        if verb == "percent":
-            self.load_percent(item, parts, rows)
-            return item
-        item.rows, _, item.field = parts[verb].text().partition(".")
-        scope = self.scope_of(parts[verb], item.rows, rows)
-        if "where" in parts:
-            item.where = ex.predicate(parts["where"], scope, self.options)
-        if verb == "tally":
-            if item.field not in scope.fields and scope.fields:
-                parts[verb].fail(f"`{item.rows}` has no field `{item.field}`", near(item.field, scope.fields))
-            item.top = parts["top"].integer(minimum=1) if "top" in parts else 20
-            return item
-        self.load_list(item, parts, scope)
-        return item
-
-    def load_percent(self, item: SummaryItem, parts: dict[str, Cursor], rows: Rows) -> None:
-        """``{percent: [numerator, denominator], else: rows.field, digits}``."""
-        pair = parts["percent"].items()
-        if len(pair) != 2:
-            parts["percent"].fail("`percent` takes two numbers", "[numerator, denominator]")
-        numbers = []
-        for cursor in pair:
-            if isinstance(cursor.value, str):
-                numbers.append(Number(self.number_name(cursor), "name"))
-            else:
-                inner = cursor.mapping(("sum", "count", "where"))
-                verbs = [v for v in ("sum", "count") if v in inner]
-                if len(verbs) == 1:
-                    numbers.append(self.rows_number(cursor, inner, verbs[0], "", rows))
-                else:
-                    cursor.fail(f"{cursor.named()} needs sum or count")
-        item.parts = tuple(numbers)
-        if "else" in parts:
-            item.otherwise = parts["else"].text()
-            target, _, field = item.otherwise.partition(".")
-            scope = self.scope_of(parts["else"], target, rows)
-            if scope.fields and field not in scope.fields:
-                parts["else"].fail(f"`{target}` has no field `{field}`", near(field, scope.fields))
-        item.digits = parts["digits"].integer(minimum=0) if "digits" in parts else 2
-
-    def load_list(self, item: SummaryItem, parts: dict[str, Cursor], scope: ex.Scope) -> None:
-        """``{list: rows, sort, show, limit}``."""
-        if "show" not in parts:
-            parts["list"].fail("`list` needs `show`", "the fields to show")
-        else:
-            item.show = tuple(ex.field_name(c, scope.fields) for c in parts["show"].items(lone=True))
-        if "sort" in parts:
-            keys = []
-            for cursor in parts["sort"].items(lone=True):
-                text = cursor.text()
-                if text.lstrip("-") not in scope.fields:
-                    cursor.fail(f"`{text}` is no field of these rows", near(text.lstrip("-"), scope.fields))
-                keys.append(text)
-            item.sort = tuple(keys)
-        if "limit" in parts:
-            limit = parts["limit"]
-            if isinstance(limit.value, str):
-                item.limit = self.option_name(limit)
-            else:
-                item.limit = limit.integer(minimum=1)
-
-    def number_name(self, cursor: Cursor) -> str:
-        """A number's name that exists."""
-        name = cursor.text()
-        if name and name not in self.numbers:
-            cursor.fail(f"{cursor.named()} names the number `{name}`, which does not exist", near(name, self.numbers))
-        return name
-
-    def option_name(self, cursor: Cursor) -> str:
-        """``options.x`` of a declared number option; gives ``x``."""
-        name = cursor.text()
-        if f"{name}" not in self.numbers or not name.startswith("options."):
-            known = [n for n in self.numbers if n.startswith("options.")]
-            cursor.fail(f"{cursor.named()} names `{name}`, which is no number option", near(name, known))
-            return ""
-        return name.removeprefix("options.")
-
-    # --- guards, proof, gates ------------------------------------------------------------------------------------
-
-    def comparison(self, cursor: Cursor) -> Any:
-        """A comparison over numbers that exist."""
-        text = cursor.text()
-        if not text:
-            return None
-        try:
-            comparison = compare.parse(text)
-        except compare.ComparisonError as e:
-            cursor.fail(f"{cursor.named()}: {e}")
-            return None
-        for name in compare.names(comparison):
-            if name not in self.numbers:
-                cursor.fail(
-                    f"{cursor.named()} names the number `{name}`, which does not exist", near(name, self.numbers)
-                )
-        return comparison
-
-    def load_guard(self, cursor: Cursor) -> Guard:
-        """A comparison, or ``{absent: number, message}``."""
-        if isinstance(cursor.value, str):
-            return Guard(self.comparison(cursor))
-        parts = cursor.mapping(("absent", "message"))
-        if "absent" not in parts:
-            cursor.fail(f"{cursor.named()} is neither a comparison nor has `absent`")
-            return Guard()
-        message = ex.template(parts["message"], self.numbers) if "message" in parts else ()
-        return Guard(None, self.number_name(parts["absent"]), message)
-
-    def load_proof(self, spec: Spec) -> tuple[Proof, ...]:
-        """``proof``: at least one line; findings that are promised need more than a comparison of nothing."""
+    def load_proof(self, spec: Spec, numbers: Numbers) -> tuple[Proof, ...]:
+        """``proof``: at least one line, and one that an empty output does not satisfy."""
         if "proof" not in self.blocks:
             return ()
-        items = self.blocks["proof"].items()
-        if not items:
-            self.blocks["proof"].fail("`proof` is empty", "say what shows that the tool did its work, or `exit_code`")
-        return tuple(self.load_proof_line(cursor, spec) for cursor in items)
+        cursor = self.blocks["proof"]
+        before = len(cursor.problems)
+        lines = tuple(self.load_proof_line(item, spec, numbers) for item in cursor.items())
+        if cursor.value == [] and cursor.problems is self.root.problems:
+            cursor.fail("`proof` is empty", "say what shows that the tool did its work, or `exit_code`")
+        elif lines and len(cursor.problems) == before and all(proves_nothing(line, numbers) for line in lines):
+            said = "every line of `proof` holds where the tool printed nothing at all"
+            cursor.fail(said, "add one that does not: report, a match, `rows.x > 0`; or exit_code, which says so")
+        return lines
 
-    def load_proof_line(self, cursor: Cursor, spec: Spec) -> Proof:
+    def load_proof_line(self, cursor: Cursor, spec: Spec, numbers: Numbers) -> Proof:
         """report, exit_code, a comparison, or {match | no_match | holds, in}."""
         if isinstance(cursor.value, str):
-            text = cursor.text()
-            if text == "report":
-                if not any(i.source == "file" and not i.optional for i in spec.inputs):
-                    cursor.fail("`report` without a required file input", "declare the report in `inputs`")
-                return Proof("report", text)
-            if text == "exit_code":
-                return Proof("exit_code", text)
-            if text.replace("_", "a").isalpha():
-                cursor.fail(f"`{text}` is no proof", near(text, ("report", "exit_code")))
-                return Proof("exit_code", text)
-            return Proof("comparison", text, self.comparison(cursor))
-        parts = cursor.mapping(("match", "no_match", "holds", "in"))
-        kinds = [k for k in ("match", "no_match", "holds") if k in parts]
+            return self.load_proof_text(cursor, spec, numbers)
+        parts = cursor.mapping(PROOF_KEYS)
+        kinds = [k for k in PROOF_KINDS if k in parts]
         if len(kinds) != 1:
-            cursor.fail(f"{cursor.named()} needs exactly one of match, no_match, holds")
+            if isinstance(cursor.value, dict):
+                cursor.fail(f"{cursor.named()} needs exactly one of match, no_match, holds")
             return Proof("exit_code", "")
-        kind = kinds[0]
-        text = f"{kind}: {parts[kind].value}"
-        if kind != "holds":
-            return Proof(kind, text, pattern=ex.regex(parts[kind]), input=self.match_input(parts.get("in")))
-        given = Rows(self.inputs, self.options).input_for(parts.get("in"), cursor, "")
-        return Proof(kind, text, input=given.name, expression=ex.extraction(parts[kind], given.format))
+        kind, child = kinds[0], parts[kinds[0]]
+        text = f"{kind}: {child.value}"
+        if kind == "holds":
+            given = self.rows.input_for(parts.get("in"), cursor, "`holds`", "")
+            expression = ex.extraction(child, given.format) if given.name else None
+            if given.format == JSON:
+                load_rows.check_root(child, expression, given)
+            if isinstance(expression, tuple) and expression[0] == "literal":
+                child.fail(f"{child.named()} is the same for every output", "ask something of the document")
+            return Proof(kind, text, input=given.name, expression=expression)
+        pattern = ex.regex(child)
+        if pattern and ex.takes_everything(pattern):
+            child.fail(f"{child.named()} matches every line", "name what the tool prints when it has done its work")
+        return Proof(kind, text, pattern=pattern, input=numbers.text_input(parts.get("in"), child, LOG))
 
-    def match_input(self, cursor: Cursor | None) -> str:
-        """``match`` and ``no_match`` read the log unless ``in`` says otherwise."""
-        return LOG if cursor is None else self.text_input(cursor)
-
-    def load_gate(self, cursor: Cursor) -> Gate:
-        """``{number, min | max: options.x or a constant, label, unset?}``."""
-        parts = cursor.mapping(("number", "min", "max", "label", "unset"))
-        ops = [k for k in ("min", "max") if k in parts]
-        if len(ops) != 1 or "number" not in parts or "label" not in parts:
-            cursor.fail(f"{cursor.named()} needs `number`, `label` and exactly one of min, max")
-            return Gate("", "max", 0, "")
-        limit = parts[ops[0]]
-        value: int | float | str
-        if isinstance(limit.value, str):
-            value = self.option_name(limit)
-        elif isinstance(limit.value, int | float) and not isinstance(limit.value, bool):
-            value = limit.value
-        else:
-            limit.wrong("a number or options.NAME")
-            value = 0
-        unset = parts["unset"].text() if "unset" in parts else ""
-        return Gate(self.number_name(parts["number"]), ops[0], value, parts["label"].text(), unset)
+    def load_proof_text(self, cursor: Cursor, spec: Spec, numbers: Numbers) -> Proof:
+        """report, exit_code or a comparison."""
+        text = cursor.text()
+        if text == "report":
+            if not any(i.source == "file" and not i.optional for i in spec.inputs):
+                cursor.fail("`report` without a required file input", "declare the report in `inputs`")
+            return Proof("report", text)
+        if text == "exit_code":
+            self.rows.read.add(LOG)
+            return Proof("exit_code", text)
+        if text and ex.is_name(text):
+            cursor.fail(f"{cursor.named()}: `{short(text)}` is no proof", near(text, PROOF_WORDS))
+            return Proof("exit_code", text)
+        return Proof("comparison", text, numbers.comparison(cursor))
 
     def load_exit_codes(self) -> dict[str, tuple[int, ...]]:
         """``exit_codes``: which codes mean clean, findings, crash."""
@@ -725,17 +661,37 @@ class Loader:
         if "exit_codes" not in self.blocks:
             return codes
         seen: dict[int, str] = {}
-        for key, cursor in self.blocks["exit_codes"].mapping(("clean", "findings", "crash")).items():
-            codes[key] = tuple(c.integer(minimum=0) for c in cursor.items(lone=True))
-            for code in codes[key]:
-                if code in seen and seen[code] != key:
-                    cursor.fail(f"exit code {code} is both {seen[code]} and {key}")
-                seen[code] = key
+        for key, cursor in self.blocks["exit_codes"].mapping(EXIT_KEYS).items():
+            items = cursor.items(lone=True)
+            if not items:
+                cursor.fail(f"{cursor.named()} is empty", "leave it out")
+            found = []
+            for item in items:
+                before = len(item.problems)
+                code = item.integer(minimum=0)
+                if len(item.problems) > before:
+                    continue
+                if code in seen:
+                    again = f"both {seen[code]} and {key}" if seen[code] != key else "here twice"
+                    item.fail(f"exit code {code} is {again}", "keep one of them")
                 if (code == 0) != (key == "clean") and key != "findings":
-                    cursor.fail(f"exit code {code} cannot mean {key}", "0 is clean, everything else is not")
+                    item.fail(f"exit code {code} cannot mean {key}", "0 is clean, everything else is not")
+                seen[code] = key
+                found.append(code)
+            codes[key] = tuple(found)
         return codes
 
-    def load_zero(self, spec: Spec) -> None:
+    def load_env(self) -> tuple[str, ...]:
+        """``env_narrows``: variables that make a run partial."""
+        names = []
+        for cursor in self.list_of("env_narrows"):
+            name = cursor.text()
+            if name and not ex.is_name(name):
+                cursor.fail(f"{cursor.named()}: `{short(name)}` is no name of a variable", "such as PYTEST_ADDOPTS")
+            names.append(name)
+        return tuple(names)
+
+    def load_zero(self, spec: Spec, numbers: Numbers) -> None:
         """``findings_on_zero``: expected, or under a predicate over numbers."""
         if "findings_on_zero" not in self.blocks:
             return
@@ -744,63 +700,148 @@ class Loader:
             cursor.choice(("expected",))
             spec.zero_expected = True
             return
-        parts = cursor.mapping(("expected",))
+        parts = cursor.mapping(ZERO_KEYS)
         if "expected" in parts:
-            spec.zero_predicate = self.comparison(parts["expected"])
+            spec.zero_predicate = numbers.comparison(parts["expected"])
+        elif isinstance(cursor.value, dict):
+            cursor.fail("`findings_on_zero` has no `expected`", "expected, or {expected: COMPARISON}")
+
+    def load_examples(self, spec: Spec) -> None:
+        """``examples``: only their form is checked here; `spec test` runs them."""
+        names: set[str] = set()
+        for cursor in self.list_of("examples"):
+            parts = cursor.mapping(EXAMPLE_KEYS)
+            if isinstance(cursor.value, dict) and "name" not in parts:
+                cursor.fail(f"{cursor.named()} has no `name`", "clean, findings, broken, or a word of your own")
+            for key in ("name", "state"):
+                if key in parts:
+                    parts[key].text()
+            name = parts["name"].value if "name" in parts else None
+            if isinstance(name, str) and name in names:
+                parts["name"].fail(f"there are two examples `{short(name)}`")
+            names.add(str(name))
+            if "rc" in parts:
+                parts["rc"].integer()
+            for key in STREAMS:
+                if key in parts:
+                    parts[key].text(empty=True)
+            self.check_example_maps(spec, parts)
+
+    def check_example_maps(self, spec: Spec, parts: dict[str, Cursor]) -> None:
+        """The options, files and expectations of an example."""
+        for name, child in parts["options"].mapping().items() if "options" in parts else ():
+            if name == "fail_on":
+                continue
+            if name not in spec.options:
+                child.fail(f"{child.named()}: no option `{short(name)}`", near(name, spec.options))
+            else:
+                check_value(child, spec.options[name])
+        for name, child in parts["files"].mapping().items() if "files" in parts else ():
+            check_file(child, name)
+            child.text(empty=True)
+        expect = parts["expect"].mapping() if "expect" in parts else {}
+        if "status" in expect:
+            expect["status"].choice(STATUSES)
+
+    # --- what is of no use ---------------------------------------------------------------------------------------
+
+    def refuse_unused(self, spec: Spec) -> None:
+        """Rows, inputs and options of this file (not of a spec it extends) that nothing looks at."""
+        proof = {line.kind for line in spec.proof}
+        for finding in spec.findings:
+            self.rows.used.add(finding.rows)
+        for row in spec.rows:
+            explains = "exit_code" in proof and row.lines is not None and row.input == LOG
+            if row.name in self.rows.declared and row.name not in self.rows.used and not explains:
+                self.unused("rows", row.name, "take it out, or name it in findings, summary or guards")
+        for given in spec.inputs:
+            reported = "report" in proof and given.source == "file" and not given.optional
+            if given.name not in self.rows.read and not reported:
+                self.unused("inputs", given.name, "take it out, or read it in rows, declared or proof")
+        for name in self.options:
+            if name not in self.options.used:
+                self.unused("options", name, "name it in a predicate, a gate or a limit, or take it out")
+
+    def unused(self, block: str, name: str, mend: str) -> None:
+        """Something that stands in this file's block and is of no use."""
+        cursor = self.blocks.get(block)
+        if cursor is not None and cursor.document is self.root.document and name in cursor.value:
+            cursor.at(name).fail(f"nothing uses {block}.{name}", mend)
 
 
-MISSING_MENDS = {
-    "schema": f"schema: {SCHEMA}",
-    "name": "the file's stem",
-    "title": "the tool's name as people write it",
-    "category": f"one of {', '.join(CATEGORIES)}",
-    "findings": "what is a record; `findings: []` promises none",
-    "proof": "what shows that the tool did its work: report, a match, a comparison, or exit_code",
-}
+def proves_nothing(line: Proof, numbers: Numbers) -> bool:
+    """Whether a line of proof holds where there is no output."""
+    if line.kind == "comparison":
+        return line.comparison is not None and numbers.holds_of_nothing(line.comparison)
+    return line.kind == "no_match"
 
 
-def numbers_of(spec: Spec) -> list[str]:
-    """The number names of a loaded spec, for those who include it."""
-    names = [f"summary.{'.'.join(i.key)}" for i in spec.summary if i.verb not in ("tally", "list")]
-    names += [f"declared.{n.name}" for n in spec.declared]
-    names += [f"rows.{r.name}" for r in spec.rows if "[" not in r.name]
-    for word in NUMBER_WORDS:
-        names += [word, *(f"{word}.{severity}" for severity in SEVERITY_WORDS)]
-    return names
+def check_file(cursor: Cursor, name: str) -> None:
+    """A file below the run directory."""
+    if name.startswith(("/", "~")) or ".." in name.split("/") or "\\" in name or name[1:2] == ":":
+        cursor.fail(f"`{short(name)}` is no path below the run directory", "name it from there, with /")
+    elif not name.isprintable():
+        cursor.fail(f"{cursor.named()} has a control character", "take it out")
 
 
-def check_default(cursor: Cursor, schema: dict[str, Any]) -> None:
-    """A default must be a value of its own option's type."""
+def check_option(parts: dict[str, Cursor], kind: str, schema: dict[str, Any]) -> None:
+    """The keys of one option against its type."""
+    for key in ("minimum", "maximum"):
+        if key in parts:
+            if kind not in ("integer", "number"):
+                parts[key].fail(f"{parts[key].named()} beside type {kind}", "it goes with integer and number")
+            elif not isinstance(parts[key].value, int | float) or isinstance(parts[key].value, bool):
+                parts[key].wrong("a number")
+                schema.pop(key)
+    bounded = kind in ("integer", "number") and "minimum" in schema and "maximum" in schema
+    if bounded and schema["minimum"] > schema["maximum"]:
+        parts["minimum"].fail(f"{parts['minimum'].named()} is above `maximum`", "exchange them")
+    if "description" in parts:
+        parts["description"].text()
+    if "enum" in parts:
+        check_enum(parts["enum"], schema)
+    if "items" in parts:
+        if kind != "array":
+            parts["items"].fail(f"{parts['items'].named()} beside type {kind}", "it goes with array")
+        inner = parts["items"].mapping(ITEM_KEYS)
+        if "type" in inner:
+            inner["type"].choice(OPTION_TYPES[:-1])
+        if "enum" in inner:
+            check_enum(inner["enum"], parts["items"].value)
+    if "default" in parts:
+        check_value(parts["default"], schema)
+
+
+def check_enum(cursor: Cursor, schema: dict[str, Any]) -> None:
+    """The values of an option: some, and each of its type."""
+    if cursor.value == []:
+        cursor.fail(f"{cursor.named()} is empty", "list the values")
+    for item in cursor.items():
+        check_value(item, {"type": schema.get("type")})
+    if not isinstance(cursor.value, list):
+        schema.pop("enum")
+
+
+def check_value(cursor: Cursor, schema: dict[str, Any]) -> None:
+    """A value must be one that its option can have."""
     value, kind = cursor.value, schema.get("type")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
     fits = {
         "string": isinstance(value, str),
-        "integer": isinstance(value, int) and not isinstance(value, bool),
-        "number": isinstance(value, int | float) and not isinstance(value, bool),
+        "integer": number and isinstance(value, int),
+        "number": number,
         "boolean": isinstance(value, bool),
         "array": isinstance(value, list),
     }
     if not fits.get(str(kind), True):
-        cursor.wrong(f"of type {kind}")
+        cursor.wrong({"integer": "an integer", "array": "a list"}.get(str(kind), f"a {kind}"))
     elif "enum" in schema and value not in schema["enum"]:
-        cursor.fail(f"the default {value!r} is not in `enum`")
-
-
-def looks_into(field: Field) -> list[str]:
-    """The rows a field looks up."""
-    return [c.rows for c in field.candidates if isinstance(c, Candidate) and c.kind == "lookup" and c.rows]
-
-
-def staged(rows: Rows, root: Cursor) -> tuple[Any, ...]:
-    """The row sets in the order of the file, each with the pass in which it is made."""
-    for row in rows.sets.values():
-        stage = 0
-        if row.origin in rows.sets:
-            stage = rows.sets[row.origin].stage
-        for field in row.fields:
-            for name in looks_into(field):
-                if name in rows.sets:
-                    stage = max(stage, rows.sets[name].stage + 1)
-        if row.without is not None and row.without.rows in rows.sets:
-            stage = max(stage, rows.sets[row.without.rows].stage)
-        row.stage = stage
-    return tuple(rows.sets.values())
+        known = ", ".join(load_rows.shown(v) for v in schema["enum"])
+        cursor.fail(f"{cursor.named()} is {load_rows.shown(value)}", f"one of {known}")
+    elif number and "minimum" in schema and value < schema["minimum"]:
+        cursor.fail(f"{cursor.named()} is {value}", f"it must be at least {schema['minimum']}")
+    elif number and "maximum" in schema and value > schema["maximum"]:
+        cursor.fail(f"{cursor.named()} is {value}", f"it must be at most {schema['maximum']}")
+    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for item in cursor.items():
+            check_value(item, schema["items"])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from ckdn.errors import near
 from ckdn.spec import expressions as ex
+from ckdn.spec.cursor import Cursor, short
+from ckdn.spec.load_lines import load_lines
 from ckdn.spec.types import (
-    INTEGER_FIELDS,
     JSON,
+    LOG,
+    RECORD_FIELDS,
     TEXT,
     XML,
     Candidate,
@@ -14,8 +17,6 @@ from ckdn.spec.types import (
     Fold,
     Input,
     Leaf,
-    LineRule,
-    Lines,
     RowSet,
     Step,
     Without,
@@ -23,121 +24,148 @@ from ckdn.spec.types import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-    from ckdn.spec.cursor import Cursor
-
 MAX_FIELDS = 64
-MAX_RULES = 64
 SOURCES = ("each", "lines", "from")
 RIDERS = ("between", "per", "otherwise")
 REFINEMENTS = ("fields", "where", "dedup", "group", "fold", "leaf", "without")
 ROW_KEYS = ("in", *SOURCES, *RIDERS, *REFINEMENTS)
-VERBS = ("new", "add", "attach", "set", "unset", "push", "pop", "end", "skip")
+STEP_KEYS = ("select", "keep", "index", "entries", "descend", "optional")
 CANDIDATE_KEYS = ("get", "of", "lookup", "value", "template")
-FIELD_KEYS = (
-    *CANDIDATE_KEYS, "on", "first", "match", "replace", "map", "as", "absent", "default", "offset", "under", "args",
-    "template_of",
-)  # fmt: skip
+LISTED_KEYS = (*CANDIDATE_KEYS, "on")
+"""What an item of ``first`` may hold."""
+REFINE_KEYS = ("match", "replace", "map", "as", "absent", "default", "offset", "under", "args")
+FIELD_KEYS = (*LISTED_KEYS, "first", *REFINE_KEYS, "template_of")
 AS_KINDS = ("int", "number", "percent", "path", "uri")
 FOLDS = ("first", "last", "sum", "max", "count", "concat", "any")
+FOLD_KEYS = (*FOLDS, "where", "only")
 NUMBER_FOLDS = ("sum", "max", "count")
-OPTION_KEYS = ("type", "enum", "minimum", "maximum", "items", "default", "description")
+LEAF_KEYS = ("name", "sep", "depth", "parent", "where")
+WITHOUT_KEYS = ("rows", "same", "where")
+PARENTS = ("before", "after")
 
 
 class Rows:
     """The row sets of one spec while they are read: their scopes, and what is known for messages."""
 
-    def __init__(self, inputs: dict[str, Input], options: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, inputs: dict[str, Input], options: ex.Options) -> None:
         self.inputs = inputs
         self.options = options
         self.sets: dict[str, RowSet] = {}
         self.scopes: dict[str, ex.Scope] = {}
+        self.cursors: dict[str, Cursor] = {}
         self.declared: tuple[str, ...] = ()
         """Names in the ``rows`` block, so that a mention before the definition resolves."""
+        self.used: set[str] = set()
+        """Row sets that something looks at."""
+        self.read: set[str] = set()
+        """Inputs that something reads."""
 
     def load(self, name: str, cursor: Cursor, parts: dict[str, Cursor]) -> None:
         """Read one row set (a named one, or the source a finding holds inline)."""
-        scope = ex.Scope()
+        row, scope = RowSet(name), ex.Scope()
         sources = [key for key in SOURCES if key in parts]
-        if len(sources) != 1:
+        if len(sources) == 1:
+            self.source(row, sources[0], cursor, parts, scope)
+        else:
             said = "has no source" if not sources else f"has {' and '.join(sources)}"
             cursor.fail(f"{cursor.named()} {said}", "give exactly one of each, lines, from")
-            self.sets[name], self.scopes[name] = RowSet(name), scope
-            return
-        source = parts[sources[0]]
-        row = RowSet(name)
+            scope.blur()
         for rider in RIDERS:
-            if rider in parts and sources[0] != "lines":
+            if rider in parts and sources != ["lines"]:
                 parts[rider].fail(f"`{rider}` only goes with `lines`")
-        if sources[0] == "from":
+        format = self.inputs[row.input].format if row.input and row.steps else ""
+        self.refine(row, parts, scope, format)
+        self.sets[name], self.scopes[name], self.cursors[name] = row, scope, cursor
+
+    def source(self, row: RowSet, kind: str, cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope) -> None:
+        """Read where the rows come from; afterwards ``scope`` has the fields that come along."""
+        source = parts[kind]
+        if kind == "from":
             row.origin = self.other(source)
-            if row.origin:
-                scope = self.scopes[row.origin].copy()
+            scope.merge(self.scope_of(row.origin))
             if "in" in parts:
                 parts["in"].fail("`in` does not go with `from`", "the other rows have their input already")
+            return
+        given = self.input_for(parts.get("in"), cursor, f"`{kind}`", TEXT if kind == "lines" else "")
+        row.input = given.name
+        if kind == "lines":
+            row.lines = load_lines(source, parts, scope, given, self.options)
         else:
-            given = self.input_for(parts.get("in"), cursor, TEXT if sources[0] == "lines" else "")
-            row.input = given.name
-            if sources[0] == "lines":
-                row.lines = load_lines(source, parts, scope, given, self.options)
-            else:
-                row.steps = load_steps(source, given.format, scope)
-        format = self.inputs[row.input].format if row.input and row.steps else TEXT
-        self.refine(row, parts, scope, format)
-        self.sets[name], self.scopes[name] = row, scope
+            row.steps = load_steps(source, given, scope)
+
+    def scope_of(self, name: str) -> ex.Scope:
+        """The fields of rows that are there; any field when the name is wrong, which is told already."""
+        if name in self.scopes:
+            return self.scopes[name]
+        scope = ex.Scope()
+        scope.blur()
+        return scope
 
     def other(self, cursor: Cursor) -> str:
         """The name of rows that stand before these."""
         name = cursor.text()
+        self.used.add(name)
+        if name and name not in self.declared:
+            cursor.fail(f"{cursor.named()} names unknown rows `{short(name)}`", near(name, self.declared))
+            return ""
         if name and name not in self.sets:
-            if name in self.declared:
-                cursor.fail(f"{cursor.named()} names rows `{name}`, which are defined later", f"move `{name}` up")
-            else:
-                cursor.fail(f"{cursor.named()} names unknown rows `{name}`", near(name, self.declared))
+            cursor.fail(f"{cursor.named()} names rows `{name}`, which are defined later", f"move `{name}` up")
             return ""
         return name
 
-    def input_for(self, cursor: Cursor | None, owner: Cursor, wanted: str) -> Input:
-        """The input of a source: the one ``in`` names, or the only one that fits."""
-        if cursor is not None:
-            name = cursor.text()
-            if name in self.inputs:
-                found = self.inputs[name]
-                if wanted and found.format != wanted:
-                    cursor.fail(f"`lines` read text, and the input `{name}` is {found.format}")
-                elif not wanted and found.format == TEXT:
-                    cursor.fail(f"`each` walks json, ndjson or xml, and the input `{name}` is text", "use `lines`")
+    def input_for(self, cursor: Cursor | None, owner: Cursor, reader: str, wanted: str) -> Input:
+        """The input of a source: the one ``in`` names, or the only one that fits. ``reader`` is for messages."""
+        found = self.named_input(cursor, reader, wanted) if cursor is not None else self.only_input(owner, wanted)
+        self.read.add(found.name)
+        return found
+
+    def named_input(self, cursor: Cursor, reader: str, wanted: str) -> Input:
+        """The input that ``in`` names."""
+        name = cursor.text()
+        if name in self.inputs:
+            found = self.inputs[name]
+            if wanted and found.format != wanted:
+                cursor.fail(f"{reader} read text, and the input `{name}` is {found.format}")
+            elif not wanted and found.format == TEXT:
+                cursor.fail(f"{reader} needs json, ndjson or xml, and the input `{name}` is text")
+            else:
                 return found
-            cursor.fail(f"{cursor.named()} names unknown input `{name}`", near(name, self.inputs))
-            return Input("", "log")
+        elif name:
+            cursor.fail(f"{cursor.named()} names unknown input `{short(name)}`", near(name, self.inputs))
+        return Input("", LOG, JSON if wanted != TEXT else TEXT)
+
+    def only_input(self, owner: Cursor, wanted: str) -> Input:
+        """The only input of a kind; the log that is not declared counts where there is no other."""
         fitting = [i for i in self.inputs.values() if (i.format == TEXT) == (wanted == TEXT)]
-        listed = [i for i in fitting if i.name != "log"] or fitting
+        listed = [i for i in fitting if i.name != LOG] or fitting
         if len(listed) == 1:
             return listed[0]
         if listed:
-            owner.fail(
-                f"{owner.named()} has several inputs to read", "say `in:` " + " or ".join(i.name for i in listed)
-            )
+            use = " or ".join(i.name for i in listed)
+            owner.fail(f"{owner.named()} has several inputs to read", f"say `in:` {use}")
         else:
-            use = "declare one in `inputs`, or use `lines` for text" if wanted != TEXT else "declare a text input"
+            use = "use `lines`, or declare a json, ndjson or xml input" if wanted != TEXT else "declare a text input"
             owner.fail(f"{owner.named()} has no input it could read", use)
-        return Input("", "log", JSON if wanted != TEXT else TEXT)
+        return Input("", LOG, JSON if wanted != TEXT else TEXT)
+
+    # --- refinements ---------------------------------------------------------------------------------------------
 
     def refine(self, row: RowSet, parts: dict[str, Cursor], scope: ex.Scope, format: str) -> None:
         """Read fields, where, dedup, group and fold, leaf, without: in the order in which the engine applies them."""
         if "fields" in parts:
             children = parts["fields"].mapping()
             if len(children) > MAX_FIELDS:
-                parts["fields"].fail(f"{len(children)} fields", f"at most {MAX_FIELDS}")
-            walks = bool(row.steps)
-            row.fields = tuple(self.field(key, c, scope, format if walks else "") for key, c in children.items())
+                parts["fields"].fail(f"{parts['fields'].named()} has {len(children)} fields", f"at most {MAX_FIELDS}")
+            row.fields = tuple(self.field(key, c, scope, format) for key, c in children.items())
         if "where" in parts:
             row.where = ex.predicate(parts["where"], scope, self.options)
         if "dedup" in parts:
-            row.dedup = tuple(ex.field_name(c, scope.fields) for c in parts["dedup"].items(lone=True))
+            row.dedup = self.names(parts["dedup"], scope)
         if "group" in parts:
-            row.group = tuple(ex.field_name(c, scope.fields) for c in parts["group"].items(lone=True))
+            row.group = self.names(parts["group"], scope)
             row.fold = self.folds(parts.get("fold"), scope, row.group)
         elif "fold" in parts:
             parts["fold"].fail("`fold` without `group`", "name the fields to group by")
@@ -146,6 +174,13 @@ class Rows:
         if "without" in parts:
             row.without = self.without(parts["without"], scope)
 
+    def names(self, cursor: Cursor, scope: ex.Scope) -> tuple[str, ...]:
+        """A list of fields, at least one."""
+        items = cursor.items(lone=True)
+        if not items:
+            cursor.fail(f"{cursor.named()} is empty", "name at least one field")
+        return tuple(ex.field_name(item, scope.fields) for item in items)
+
     def folds(self, cursor: Cursor | None, scope: ex.Scope, group: tuple[str, ...]) -> tuple[Fold, ...]:
         """The folded fields of a group; afterwards rows have the group's fields and these."""
         before, folds = scope.copy(), []
@@ -153,118 +188,180 @@ class Rows:
             scope.fields.pop(name)
             scope.values.pop(name, None)
         for name, child in cursor.mapping().items() if cursor else ():
-            verb, field, where, only = self.fold(name, child, before)
-            if verb:
-                folds.append(Fold(name, verb, field, where, only))
-                known = before.fields.get(field)
-                kind = "number" if verb in NUMBER_FOLDS else "boolean" if verb == "any" else known
-                scope.add(name, None if verb == "concat" and known != "string" else kind, only)
+            if name in group:
+                child.fail(f"{child.named()}: `{name}` is a field of `group`", "give the folded field another name")
+            ex.check_name(child, name)
+            fold = self.fold(name, child, before)
+            if fold is None:
+                scope.add(name, None)
+                continue
+            folds.append(fold)
+            known = before.fields.get(fold.field)
+            kind = "number" if fold.verb in NUMBER_FOLDS else "boolean" if fold.verb == "any" else known
+            values = (fold.only or before.values.get(fold.field, ())) if fold.verb in ("first", "last") else ()
+            scope.add(name, None if fold.verb == "concat" and known != "string" else kind, values)
         return tuple(folds)
 
-    def fold(self, name: str, cursor: Cursor, before: ex.Scope) -> tuple[str, str, Any, tuple[Any, ...]]:
+    def fold(self, name: str, cursor: Cursor, before: ex.Scope) -> Fold | None:
         """One fold: a verb alone (the field has the same name), or ``{VERB: field or values, where, only}``."""
         if isinstance(cursor.value, str):
             verb = cursor.choice(FOLDS)
-            if verb != "count" and name not in before.fields:
-                cursor.fail(
-                    f"{cursor.named()} folds the field `{name}`, which does not exist", near(name, before.fields)
-                )
-            return verb, name if name in before.fields else "", None, ()
-        parts = cursor.mapping((*FOLDS, "where", "only"))
+            if verb != "count":
+                self.same_field(name, cursor, before)
+            field = Fold(name, verb, name if name in before.fields else "")
+            self.check_summed(cursor, field, before)
+            return field
+        parts = cursor.mapping(FOLD_KEYS)
         verbs = [v for v in FOLDS if v in parts]
         if len(verbs) != 1:
-            cursor.fail(f"{cursor.named()} needs exactly one verb", f"one of {', '.join(FOLDS)}")
-            return "", "", None, ()
+            if isinstance(cursor.value, dict):
+                cursor.fail(f"{cursor.named()} needs exactly one verb", f"one of {', '.join(FOLDS)}")
+            return None
         child = parts[verbs[0]]
+        fold = Fold(name, verbs[0], name)
         if isinstance(child.value, list):
-            only = tuple(c.scalar() for c in child.items())
-            field = name
-            if name not in before.fields:
-                child.fail(
-                    f"{cursor.named()} folds the field `{name}`, which does not exist", near(name, before.fields)
-                )
+            self.same_field(name, cursor, before)
+            only: Cursor | None = child
+            if "only" in parts:
+                parts["only"].fail(f"`only` beside a list for {verbs[0]}", "write the values once")
         else:
-            field = ex.field_name(child, before.fields)
-            only = tuple(c.scalar() for c in parts["only"].items()) if "only" in parts else ()
-        where = ex.predicate(parts["where"], before, self.options) if "where" in parts else None
-        return verbs[0], field, where, only
+            fold.field = ex.field_name(child, before.fields)
+            only = parts.get("only")
+        if only is not None:
+            fold.only = self.wanted_values(only, fold.field, before)
+        self.check_summed(child, fold, before)
+        fold.where = ex.predicate(parts["where"], before, self.options) if "where" in parts else None
+        return fold
+
+    def same_field(self, name: str, cursor: Cursor, before: ex.Scope) -> None:
+        """A fold that names no field folds the one of its own name."""
+        if name not in before.fields:
+            said = f"{cursor.named()} folds the field `{short(name)}`, which does not exist"
+            cursor.fail(said, near(name, before.fields))
+
+    def check_summed(self, cursor: Cursor, fold: Fold, before: ex.Scope) -> None:
+        """Only numbers have a sum and a largest one."""
+        kind = before.fields.get(fold.field)
+        if fold.verb in ("sum", "max") and kind in ("string", "boolean"):
+            said = f"{cursor.named()}: the {fold.verb} of `{fold.field}`, which is a {kind}"
+            cursor.fail(said, "give the field `as: int` or `as: number`")
+
+    def wanted_values(self, cursor: Cursor, field: str, before: ex.Scope) -> tuple[Any, ...]:
+        """``only``: the values that count, each one that the field can have."""
+        items = cursor.items()
+        if isinstance(cursor.value, list) and not items:
+            cursor.fail(f"{cursor.named()} is empty, so no value counts", "name at least one value")
+        for item in items:
+            check_value(item, field, before)
+        return tuple(item.scalar() for item in items)
 
     def leaf(self, cursor: Cursor, scope: ex.Scope) -> Leaf:
         """Which rows hide their parents."""
-        parts = cursor.mapping(("name", "sep", "depth", "parent", "where"))
+        parts = cursor.mapping(LEAF_KEYS)
         leaf = Leaf("")
         if "name" in parts:
             leaf.name = ex.field_name(parts["name"], scope.fields)
-        else:
+        elif isinstance(cursor.value, dict):
             cursor.fail("`leaf` needs `name`", "the field that tells the rows apart")
-        if ("sep" in parts) == ("depth" in parts):
+        if isinstance(cursor.value, dict) and ("sep" in parts) == ("depth" in parts):
             cursor.fail("`leaf` needs exactly one of sep and depth")
         if "sep" in parts:
             leaf.separator = parts["sep"].text()
         if "depth" in parts:
             leaf.depth = ex.field_name(parts["depth"], scope.fields)
         if "parent" in parts:
-            leaf.parent = parts["parent"].choice(("before", "after"))
+            leaf.parent = parts["parent"].choice(PARENTS)
+            if "depth" not in parts:
+                parts["parent"].fail("`parent` only goes with `depth`", "take it out: names tell parent and child")
         if "where" in parts:
             leaf.where = ex.predicate(parts["where"], scope, self.options)
         return leaf
 
-    def without(self, cursor: Cursor, scope: ex.Scope) -> Without:
+    def without(self, cursor: Cursor, scope: ex.Scope) -> Without | None:
         """Which rows are dropped because other rows say the same."""
-        parts = cursor.mapping(("rows", "same", "where"))
+        parts = cursor.mapping(WITHOUT_KEYS)
         if "rows" not in parts or "same" not in parts:
-            cursor.fail("`without` needs `rows` and `same`")
-            return Without("", ())
+            if isinstance(cursor.value, dict):
+                cursor.fail("`without` needs `rows` and `same`")
+            return None
         rows = self.other(parts["rows"])
-        theirs = self.scopes[rows] if rows else ex.Scope()
-        same = tuple(ex.field_name(c, scope.fields) for c in parts["same"].items(lone=True))
+        theirs = self.scope_of(rows)
+        same = self.names(parts["same"], scope)
         for name in same:
-            if rows and name not in theirs.fields:
-                parts["same"].fail(f"rows `{rows}` have no field `{name}`", near(name, theirs.fields))
+            if name in scope.fields and name not in theirs.fields:
+                said = f"{parts['same'].named()}: rows `{rows}` have no field `{short(name)}`"
+                parts["same"].fail(said, near(name, theirs.fields))
+            self.check_comparable(parts["same"], f"{rows}.{name}", (theirs, name), (scope, name))
         where = ex.predicate(parts["where"], theirs, self.options) if "where" in parts else None
         return Without(rows, same, where)
 
+    def check_comparable(
+        self, cursor: Cursor, shown: str, theirs: tuple[ex.Scope, str], mine: tuple[ex.Scope, str]
+    ) -> None:
+        """Two fields that are to be equal must be of one type."""
+        kinds = [scope.fields.get(name) for scope, name in (theirs, mine)]
+        if None not in kinds and kinds[0] != kinds[1]:
+            said = f"{cursor.named()}: `{shown}` is a {kinds[0]} and `{mine[1]}` is a {kinds[1]}: never equal"
+            cursor.fail(said, "give one of them `as:`")
+
+    # --- fields --------------------------------------------------------------------------------------------------
+
     def field(self, name: str, cursor: Cursor, scope: ex.Scope, format: str) -> Field:
         """One field form; afterwards rows have the field. ``format`` is empty for rows without a node."""
-        if not name.replace("_", "a").isalnum() or name[0].isdigit():
-            cursor.fail(f"`{name}` is no field name", "letters, digits and _")
+        ex.check_name(cursor, name)
+        parts = {} if isinstance(cursor.value, str) else cursor.mapping(FIELD_KEYS)
         if isinstance(cursor.value, str):
-            field = Field(name, (self.get(cursor, scope, format),))
-            scope.add(name, self.plain_kind(field, scope))
-            return field
-        parts = cursor.mapping(FIELD_KEYS)
-        if "first" in parts:
-            for key in CANDIDATE_KEYS:
+            candidates: tuple[Candidate, ...] = (self.get(cursor, scope, format),)
+        elif "first" in parts:
+            for key in (*LISTED_KEYS, "template_of"):
                 if key in parts:
                     parts[key].fail(f"`{key}` beside `first`", "put it into the list")
             candidates = tuple(self.candidate(c, scope, format) for c in parts["first"].items())
+            if parts["first"].value == []:
+                parts["first"].fail(f"{parts['first'].named()} is empty", "list what to try, in order")
         elif "template_of" in parts:
+            for key in LISTED_KEYS:
+                if key in parts:
+                    parts[key].fail(f"`{key}` beside `template_of`", "keep one of them")
             candidates = (Candidate("of", ex.field_name(parts["template_of"], scope.fields)),)
         else:
             candidates = (self.candidate(cursor, scope, format, parts),)
         field = Field(name, candidates)
-        self.refinements(field, parts, scope)
-        scope.add(name, self.refined_kind(field, scope), mapped_values(field))
+        source = self.source_kind(candidates, scope, format)
+        self.refinements(field, parts, scope, source)
+        kind, values = refined(field, source)
+        if field.has_default and kind and ex.literal_kind(field.default) not in (kind, None):
+            said = f"{parts['default'].named()} is a {ex.literal_kind(field.default)} where values are of type {kind}"
+            parts["default"].fail(said)
+        scope.add(name, kind, values)
         return field
 
-    def refinements(self, field: Field, parts: dict[str, Cursor], scope: ex.Scope) -> None:
+    def refinements(
+        self, field: Field, parts: dict[str, Cursor], scope: ex.Scope, source: tuple[str | None, tuple[Any, ...]]
+    ) -> None:
         """match, replace, map, as, absent, default, offset, under and message arguments."""
         if "match" in parts:
-            field.match = ex.regex(parts["match"])
+            field.match = ex.regex(parts["match"], line=False)
+            if field.match and ex.compiled(field.match).groups > 1:
+                said = f"{parts['match'].named()} has several groups, and only the first is taken"
+                parts["match"].fail(said, "write (?:…) for those that only group")
         if "replace" in parts:
-            pairs = parts["replace"].mapping()
-            field.replace = tuple((key_regex(parts["replace"], k), c.text(empty=True)) for k, c in pairs.items())
+            field.replace = tuple(self.replacement(parts["replace"], *p) for p in parts["replace"].mapping().items())
         if "map" in parts:
-            mapping = parts["map"].mapping()
-            field.map = tuple((key, c.scalar()) for key, c in mapping.items())
+            known = source[1] if not field.match and not field.replace else ()
+            field.map = self.mapped(parts["map"], field.name, known)
         if "as" in parts:
             field.as_ = parts["as"].choice(AS_KINDS)
         if "absent" in parts:
             field.absent = tuple(c.scalar() for c in parts["absent"].items(lone=True))
         if "default" in parts:
             field.default, field.has_default = parts["default"].scalar(), True
+            if parts["default"].value is None:
+                parts["default"].fail(f"{parts['default'].named()} is nothing", "leave it out: a field may be absent")
         if "offset" in parts:
             field.offset = parts["offset"].integer()
+            if field.offset == 0 and parts["offset"].value == 0:
+                parts["offset"].fail(f"{parts['offset'].named()} is 0", "leave it out, or write 1 for 0-based places")
         if "under" in parts:
             field.under = ex.field_name(parts["under"], scope.fields)
         if ("args" in parts) != ("template_of" in parts):
@@ -273,6 +370,19 @@ class Rows:
         elif "args" in parts:
             field.args = ex.field_name(parts["args"], scope.fields)
             field.template_of = parts["template_of"].text()
+
+    def replacement(self, owner: Cursor, key: str, cursor: Cursor) -> tuple[str, str]:
+        """One pair of ``replace``: the regex stands as the key."""
+        pattern = ex.regex(Cursor(owner.document, (*owner.path, key), key, owner.problems), line=False)
+        return pattern, ex.replacement(cursor, pattern)
+
+    def mapped(self, cursor: Cursor, name: str, known: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
+        """``map``: values by their text. Of a field whose values are known, each must be mapped."""
+        pairs = tuple((key, child.scalar()) for key, child in cursor.mapping().items())
+        if cursor.value == {}:
+            cursor.fail(f"{cursor.named()} is empty")
+        check_map(cursor, [key for key, _ in pairs], known, f"the field `{name}`")
+        return pairs
 
     def get(self, cursor: Cursor, scope: ex.Scope, format: str) -> Candidate:
         """``get``: an extraction on the node; on rows without a node, JMESPath over the row."""
@@ -287,12 +397,14 @@ class Rows:
         if parts is None:
             if isinstance(cursor.value, str):
                 return self.get(cursor, scope, format)
-            parts = cursor.mapping((*CANDIDATE_KEYS, "on"))
+            parts = cursor.mapping(LISTED_KEYS)
         kinds = [k for k in CANDIDATE_KEYS if k in parts]
         if len(kinds) != 1:
-            said = "nothing to take" if not kinds else " and ".join(kinds)
-            cursor.fail(f"{cursor.named()} has {said}", "give exactly one of get, of, first, lookup, value, template")
-            return Candidate("value")
+            if isinstance(cursor.value, dict):
+                said = "nothing to take" if not kinds else " and ".join(kinds)
+                mend = "give exactly one of get, of, first, lookup, value, template"
+                cursor.fail(f"{cursor.named()} has {said}", mend)
+            return Candidate("get")
         kind, child = kinds[0], parts[kinds[0]]
         if "on" in parts and kind != "lookup":
             parts["on"].fail("`on` only goes with `lookup`")
@@ -301,6 +413,8 @@ class Rows:
         if kind == "of":
             return Candidate("of", ex.field_name(child, scope.fields))
         if kind == "value":
+            if child.value is None:
+                child.fail(f"{child.named()} is nothing", "give a text, a number, true or false")
             return Candidate("value", child.scalar())
         if kind == "template":
             return Candidate("template", ex.template(child, scope.fields))
@@ -310,108 +424,186 @@ class Rows:
         """``lookup: rows.field`` with ``on: {their: mine}``."""
         rows, _, field = cursor.text().partition(".")
         candidate = Candidate("lookup", rows=rows, field=field)
+        self.used.add(rows)
+        theirs = self.scope_of(rows)
         if rows not in self.sets:
-            later = f"move `{rows}` up" if rows in self.declared else near(rows, self.declared)
-            cursor.fail(f"{cursor.named()} looks into unknown or later rows `{rows}`", later)
-            return candidate
-        theirs = self.scopes[rows].fields
-        if field not in theirs:
-            cursor.fail(f"rows `{rows}` have no field `{field}`", near(field, theirs))
+            later = rows in self.declared
+            said = f"{cursor.named()} looks into {'later' if later else 'unknown'} rows `{short(rows)}`"
+            cursor.fail(said, f"move `{rows}` up" if later else near(rows, self.declared))
+        elif not field:
+            cursor.fail(f"{cursor.named()} names no field of `{rows}`", f"write {rows}.FIELD")
+        elif field not in theirs.fields:
+            cursor.fail(f"{cursor.named()}: rows `{rows}` have no field `{short(field)}`", near(field, theirs.fields))
         if "on" not in parts:
             cursor.fail("`lookup` needs `on`", "on: {their field: my field}")
             return candidate
         pairs = []
         for key, child in parts["on"].mapping().items():
-            if key not in theirs:
-                child.fail(f"rows `{rows}` have no field `{key}`", near(key, theirs))
-            pairs.append((key, ex.field_name(child, scope.fields)))
+            if key not in theirs.fields:
+                child.fail(f"{child.named()}: rows `{rows}` have no field `{short(key)}`", near(key, theirs.fields))
+            mine = ex.field_name(child, scope.fields)
+            self.check_comparable(child, f"{rows}.{key}", (theirs, key), (scope, mine))
+            pairs.append((key, mine))
+        if parts["on"].value == {}:
+            parts["on"].fail(f"{parts['on'].named()} is empty", "on: {their field: my field}")
         candidate.on = tuple(pairs)
         return candidate
 
-    def plain_kind(self, field: Field, scope: ex.Scope) -> str | None:
-        """The type of a field that only takes a value."""
-        candidate = field.candidates[0]
-        if candidate.kind == "of":
-            return scope.fields.get(candidate.expression)
-        if candidate.kind == "template":
-            return "string"
-        if candidate.kind == "value":
-            return literal_kind(candidate.expression)
-        return None
+    def source_kind(
+        self, candidates: tuple[Candidate, ...], scope: ex.Scope, format: str
+    ) -> tuple[str | None, tuple[Any, ...]]:
+        """The type and the values that a field takes before it is refined."""
+        found = [self.candidate_kind(c, scope, format) for c in candidates]
+        kinds = {kind for kind, _ in found}
+        values = tuple(v for _, some in found for v in some) if all(some for _, some in found) else ()
+        return kinds.pop() if len(kinds) == 1 else None, values
 
-    def refined_kind(self, field: Field, scope: ex.Scope) -> str | None:
-        """The type of a field after its refinements."""
-        if field.as_ in ("int", "number", "percent"):
-            return "number"
-        if field.as_ or field.args:
-            return "string"
-        if field.map is not None:
-            kinds = {literal_kind(v) for _, v in field.map}
-            return kinds.pop() if len(kinds) == 1 else None
-        if field.match or field.replace:
-            return "string"
-        return self.plain_kind(field, scope) if len(field.candidates) == 1 else None
-
-
-def literal_kind(value: Any) -> str | None:
-    """The predicate type of a constant."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "string" if isinstance(value, str) else None
+    def candidate_kind(self, candidate: Candidate, scope: ex.Scope, format: str) -> tuple[str | None, tuple[Any, ...]]:
+        """The type and the values of one candidate."""
+        kind, expression = candidate.kind, candidate.expression
+        if kind == "get":
+            return ex.kind_of_value(expression, format), ()
+        if kind == "of" or (kind == "of_row" and isinstance(expression, tuple) and expression[0] == "field"):
+            name = expression if kind == "of" else expression[1]
+            return scope.fields.get(name), scope.values.get(name, ())
+        if kind == "of_row":
+            return ex.kind_of_value(expression, JSON), ()
+        if kind == "value":
+            return ex.literal_kind(expression), () if expression is None else (expression,)
+        if kind == "template":
+            return "string", ()
+        theirs = self.scope_of(candidate.rows)
+        return theirs.fields.get(candidate.field), theirs.values.get(candidate.field, ())
 
 
-def mapped_values(field: Field) -> tuple[Any, ...]:
-    """The values a mapped field can have; empty when any."""
-    if field.map is None or field.as_:
-        return ()
-    values = [v for _, v in field.map]
-    return tuple([*values, field.default] if field.has_default else values)
+def refined(field: Field, source: tuple[str | None, tuple[Any, ...]]) -> tuple[str | None, tuple[Any, ...]]:
+    """The type and the values of a field after its refinements."""
+    kind, values = source
+    if field.match or field.replace:
+        kind, values = "string", ()
+    if field.map is not None:
+        mapped = [v for _, v in field.map if v is not None]
+        kinds = {ex.literal_kind(v) for v in mapped}
+        kind, values = kinds.pop() if len(kinds) == 1 else None, tuple(dict.fromkeys(mapped))
+    if field.as_ or field.offset or field.under or field.args:
+        number = field.as_ in ("int", "number", "percent") or (field.offset and not field.as_)
+        kind, values = "number" if number and not field.under else "string", ()
+    if values and field.has_default:
+        values = (*values, field.default)
+    return kind, values
 
 
-def key_regex(owner: Cursor, key: str) -> str:
-    """A regex that stands as a key (of ``replace``)."""
-    from ckdn.spec.cursor import Cursor  # the class itself, which the type checker alone needs elsewhere
+def check_value(cursor: Cursor, field: str, scope: ex.Scope) -> None:
+    """A value that stands beside a field must be one that the field can have."""
+    value, allowed, kind = cursor.value, scope.values.get(field, ()), scope.fields.get(field)
+    if allowed and not any(a == value and isinstance(a, bool) == isinstance(value, bool) for a in allowed):
+        cursor.fail(f"{cursor.named()}: `{field}` is never {shown(value)}", near(str(value), map(str, allowed)))
+    elif kind and ex.literal_kind(value) not in (kind, None):
+        cursor.fail(f"{cursor.named()}: `{field}` is a {kind}, and {shown(value)} is none")
 
-    return ex.regex(Cursor(owner.document, (*owner.path, key), key, owner.problems))
+
+def check_map(cursor: Cursor, keys: list[str], known: tuple[Any, ...], what: str) -> None:
+    """A map over known values must have each of them, and no other."""
+    from ckdn.spec.jmes_check import shown as as_json  # true, not True
+
+    texts = [v if isinstance(v, str) else as_json(v) for v in known]
+    if not texts:
+        return
+    for key in keys:
+        if key != "*" and key not in texts:
+            cursor.fail(f"{cursor.named()} maps `{short(key)}`, which never comes", near(key, texts), below=(key,))
+    lacking = [text for text in dict.fromkeys(texts) if text not in keys]
+    if lacking and "*" not in keys:
+        said = f"{cursor.named()} has no key for {', '.join(f'`{short(t)}`' for t in lacking)}"
+        cursor.fail(said, f'{what} can be that; map it, or add "*"')
 
 
-def load_steps(cursor: Cursor, format: str, scope: ex.Scope) -> tuple[Step, ...]:
+def shown(value: Any) -> str:
+    """A constant in a message."""
+    from ckdn.spec.jmes_check import shown as as_json  # on the error path
+
+    return as_json(value)
+
+
+# --- steps
+
+
+def load_steps(cursor: Cursor, given: Input, scope: ex.Scope) -> tuple[Step, ...]:
     """``each``: an expression, or a list of steps."""
-    if isinstance(cursor.value, str):
-        return (Step(stream_path(cursor) if format == XML else ex.jmespath(cursor)),)
-    steps = []
-    for position, item in enumerate(cursor.items()):
-        parts = item.mapping(("select", "keep", "index", "entries", "descend", "optional"))
-        step = Step(None)
-        if "select" not in parts:
-            item.fail(f"{item.named()} has no `select`")
-        elif format == XML:
-            step.select = stream_path(parts["select"]) if position == 0 else ex.xpath(parts["select"])
-        else:
-            step.select = ex.jmespath(parts["select"])
-        keep = parts["keep"].mapping() if "keep" in parts else {}
-        step.keep = tuple((name, ex.extraction(c, format)) for name, c in keep.items())
-        if "index" in parts:
-            step.index = parts["index"].text()
-        step.entries = "entries" in parts and parts["entries"].flag()
-        if "descend" in parts:
-            step.descend = parts["descend"].text()
-        step.optional = "optional" in parts and parts["optional"].flag()
-        if format == XML and (step.entries or step.descend):
-            item.fail("`entries` and `descend` walk json", "in xml use a select with `//` or a deeper path")
-        for name in keep:
-            scope.add(name, None)
-        if step.index:
-            scope.add(step.index, "number")
-        steps.append(step)
-    if not steps:
+    items = [cursor] if isinstance(cursor.value, str) else cursor.items()
+    steps = [load_step(item, given, scope, position == 0) for position, item in enumerate(items)]
+    if cursor.value == []:
         cursor.fail(f"{cursor.named()} has no steps")
     return tuple(steps)
 
 
-def stream_path(cursor: Cursor) -> str:
+def load_step(item: Cursor, given: Input, scope: ex.Scope, first: bool) -> Step:
+    """One step: a select, and what of its node the rows keep."""
+    parts = {"select": item} if isinstance(item.value, str) else item.mapping(STEP_KEYS)
+    step = Step(None)
+    if "select" in parts:
+        step.select = load_select(parts["select"], given, first)
+    elif isinstance(item.value, dict):
+        item.fail(f"{item.named()} has no `select`")
+    step.entries = "entries" in parts and parts["entries"].flag()
+    step.optional = "optional" in parts and parts["optional"].flag()
+    if "descend" in parts:
+        step.descend = parts["descend"].text()
+    if given.format == XML:
+        for key in ("entries", "descend", "optional"):
+            if key in parts:
+                parts[key].fail(f"`{key}` is for json", "in xml an element that is not there gives no rows")
+    elif step.entries and step.descend:
+        parts["descend"].fail("`descend` beside `entries`", "walk the levels in steps of their own")
+    if "keep" in parts:
+        step.keep = tuple(load_kept(name, c, step, given, scope) for name, c in parts["keep"].mapping().items())
+    if "index" in parts:
+        step.index = parts["index"].text()
+        if step.index and ex.check_name(parts["index"], step.index):
+            scope.add(step.index, "number")
+    return step
+
+
+def load_kept(name: str, cursor: Cursor, step: Step, given: Input, scope: ex.Scope) -> tuple[str, Any]:
+    """One kept value: a field of every row below."""
+    ex.check_name(cursor, name)
+    expression = ex.extraction(cursor, given.format)
+    if given.format != XML:
+        check_entry(cursor, expression, step)
+    scope.add(name, ex.kind_of_value(expression, given.format))
+    return name, expression
+
+
+def check_entry(cursor: Cursor, expression: Any, step: Step) -> None:
+    """What ``entries`` walks has two keys."""
+    if step.entries and expression is not None:
+        from ckdn.spec import jmes  # the names of one expression
+
+        for name in sorted(jmes.names_used(expression)):
+            if name not in ("key", "value"):
+                said = f"{cursor.named()} names `{short(name)}`, and an entry has only `key` and `value`"
+                cursor.fail(said, f"write value.{name}")
+
+
+def load_select(cursor: Cursor, given: Input, first: bool) -> Any:
+    """Where the rows are: from the root for the first step, from the node before for the others."""
+    if given.format == XML:
+        return stream_path(cursor, given) if first else inner_path(cursor)
+    ast = ex.jmespath(cursor)
+    if first:
+        check_root(cursor, ast, given)
+    return ast
+
+
+def check_root(cursor: Cursor, ast: Any, given: Input) -> None:
+    """An expression from the root must fit the root's declared shape."""
+    needs = ex.root_needs(ast)
+    if needs and given.root_kind in ("array", "object") and needs != given.root_kind:
+        mend = "start with @ or [*]" if given.root_kind == "array" else "start with a key"
+        cursor.fail(f"{cursor.named()} asks an {needs}, and the root is an {given.root_kind}", mend)
+
+
+def stream_path(cursor: Cursor, given: Input) -> str:
     """The first select of xml rows: a path the engine can stream (``/a/b`` or ``//name``, predicates on attributes)."""
     text = ex.xpath(cursor)
     if not text:
@@ -419,89 +611,83 @@ def stream_path(cursor: Cursor) -> str:
     from ckdn.spec.xml_path import StreamPathError, parse  # only specs with xml inputs
 
     try:
-        parse(text)
+        paths = parse(text)
     except StreamPathError as e:
-        cursor.fail(f"{cursor.named()}: {e}", "start with /a/b or //name; predicates may look at attributes only")
+        mend = "start with /a/b or //name; predicates may look at attributes only"
+        cursor.fail(f"{cursor.named()}: {e}", mend, offset=e.offset)
+        return ""
+    for steps in paths:
+        root = steps[0]
+        if given.root_names and not root.anywhere and root.name != "*" and root.name not in given.root_names:
+            names = "> or <".join(given.root_names)
+            cursor.fail(f"{cursor.named()} starts at <{short(root.name)}>, and the root is <{names}>")
     return text
 
 
-def load_lines(
-    cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope, given: Input, options: dict[str, dict[str, Any]]
-) -> Lines:
-    """``lines`` with its riders; the named groups of its rules become fields."""
-    items = cursor.items(lone=isinstance(cursor.value, str))
-    if len(items) > MAX_RULES:
-        cursor.fail(f"{len(items)} rules", f"at most {MAX_RULES}")
-    rules = [load_rule(item) for item in items]
-    groups = [g for rule in rules for g in rule.groups]
-    if given.prefix is not None:
-        groups += prefix_groups(given)
-    for name in groups:
-        scope.add(name, ex.group_kind(name))
-    if any(rule.into == "detail" or rule.verb == "attach" for rule in rules):
-        scope.add("detail", None)
-    if not any(rule.verb == "new" for rule in rules):
-        cursor.fail(f"{cursor.named()} has no `new` rule", "a plain text is one")
-    for rule, item in zip(rules, items, strict=True):
-        if isinstance(item.value, dict) and "where" in item.value:
-            rule.where = ex.predicate(item.at("where"), scope, options)
-            if rule.verb not in ("add", "attach", "end"):
-                item.at("where").fail("`where` asks the open row, so it goes with add, attach or end")
-        for name in rule.names:
-            if name not in groups:
-                item.fail(f"`unset` names `{name}`, which no rule sets", near(name, groups))
-    lines = Lines(tuple(rules))
-    if "between" in parts:
-        between = parts["between"].mapping(("start", "stop"))
-        if "start" not in between:
-            parts["between"].fail("`between` needs `start`")
-        lines.start = ex.regex(between["start"]) if "start" in between else ""
-        lines.stop = ex.regex(between["stop"]) if "stop" in between else ""
-    if "per" in parts:
-        lines.per = ex.field_name(parts["per"], groups, "group")
-    if "otherwise" in parts:
-        lines.otherwise_end = bool(parts["otherwise"].choice(("end",)))
-    return lines
+def inner_path(cursor: Cursor) -> str:
+    """A further select of xml rows: elements, seen from the element before."""
+    text = ex.xpath(cursor)
+    if not text:
+        return ""
+    from ckdn.spec.xml_path import last_step  # only specs with xml inputs
+
+    last = last_step(text)
+    if ex.kind_of_value(text, XML) != "string" or not isinstance(ex.evaluate_probe(text), list):
+        cursor.fail(f"{cursor.named()} gives no elements", "name the elements that are rows")
+    elif last.startswith(("@", "attribute::", "text(")):
+        cursor.fail(f"{cursor.named()} gives texts, and rows are elements", "take the element, and the text as a field")
+    elif text.startswith("/"):
+        cursor.fail(f"{cursor.named()} starts at the root", "name what is below the element before: a/b or .//a")
+    return text
 
 
-def prefix_groups(given: Input) -> list[str]:
-    """The named groups of an input's prefix (its regex is known to compile)."""
-    import re2  # only specs with regexes
-
-    return list(re2.compile(given.prefix.match).groupindex) if given.prefix and given.prefix.match else []
+# --- the passes
 
 
-def load_rule(cursor: Cursor) -> LineRule:
-    """One text rule."""
-    if isinstance(cursor.value, str):
-        pattern, groups = ex.regex_groups(cursor)
-        return LineRule("new", pattern, groups)
-    parts = cursor.mapping((*VERBS, "into", "then", "last", "join", "names", "where"))
-    verbs = [v for v in VERBS if v in parts]
-    if len(verbs) != 1:
-        cursor.fail(f"{cursor.named()} needs exactly one verb", f"one of {', '.join(VERBS)}")
-        return LineRule("skip", "")
-    verb = verbs[0]
-    pattern, groups = ex.regex_groups(parts[verb])
-    rule = LineRule(verb, pattern, groups)
-    if verb in ("set", "push", "add") and pattern and not groups:
-        parts[verb].fail(f"`{verb}` without a named group changes nothing", "write (?P<name>…)")
-    if "into" in parts:
-        rule.into = parts["into"].choice(("detail",))
-    if "then" in parts:
-        rule.ends = bool(parts["then"].choice(("end",)))
-    if "last" in parts:
-        rule.last = parts["last"].flag()
-    if "join" in parts:
-        rule.join = parts["join"].flag()
-    for key in ("last", "join"):
-        if key in parts and verb != "add":
-            parts[key].fail(f"`{key}` only goes with `add`")
-    if "names" in parts:
-        rule.names = parts["names"].texts(lone=True)
-        if verb != "unset":
-            parts["names"].fail("`names` only goes with `unset`")
-    return rule
+def staged(rows: Rows) -> tuple[RowSet, ...]:
+    """The row sets in the order of the file, each with the pass in which it is made.
+
+    Rows that come from one source are made together, and after every row set that one of them looks into.
+    """
+    sets = rows.sets
+
+    def tree(name: str) -> str:
+        while sets[name].origin:
+            name = sets[name].origin
+        return name
+
+    stages = {tree(name): 0 for name in sets}
+    for _ in range(len(stages) + 1):
+        moved = ""
+        for name, row in sets.items():
+            mine = tree(name)
+            for other in looks_into(row):
+                if other in sets and stages[mine] <= stages[tree(other)]:
+                    stages[mine], moved = stages[tree(other)] + 1, name
+            if row.without is not None and row.without.rows in sets:
+                stages[mine] = max(stages[mine], stages[tree(row.without.rows)])
+        if not moved:
+            break
+    else:
+        cursor = rows.cursors[moved]
+        said = f"{cursor.named()} looks into rows that are made in the same pass"
+        cursor.fail(said, "give one of them a source of its own, with `each` or `lines` instead of `from`")
+    for name, row in sets.items():
+        row.stage = stages[tree(name)]
+    return tuple(sets.values())
 
 
-__all__ = ["INTEGER_FIELDS", "OPTION_KEYS", "ROW_KEYS", "Rows"]
+def looks_into(row: RowSet) -> list[str]:
+    """The rows that the fields of a row set look up."""
+    return [c.rows for field in row.fields for c in field.candidates if c.kind == "lookup" and c.rows]
+
+
+def record_scope(scopes: Mapping[str, ex.Scope], names: tuple[str, ...]) -> ex.Scope:
+    """The fields of records: what the rows of the findings have, in the types of records."""
+    scope = ex.Scope()
+    for name in names:
+        scope.merge(scopes[name])
+    for name in RECORD_FIELDS:
+        if name in scope.fields and name != "detail":
+            scope.add(name, ex.group_kind(name), scope.values.get(name, ()) if ex.group_kind(name) == "string" else ())
+    return scope

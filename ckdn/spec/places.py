@@ -74,8 +74,8 @@ def yaml_span(text: str, path: KeyPath, wanted: str) -> tuple[int, int] | None:
 
 def toml_span(document: Document, path: KeyPath) -> tuple[int, int] | None:
     """Where the string at ``path`` begins and ends."""
-    from ckdn.spec.toml_keys import BARE_KEY, STRINGS, TomlKeys  # on the error path
     from ckdn.spec.read import MAX_DEPTH
+    from ckdn.spec.toml_keys import BARE_KEY, STRINGS, TomlKeys  # on the error path
 
     text = document.text.replace("\r\n", "\n")
     start = TomlKeys(text, MAX_DEPTH).offsets.get(path)

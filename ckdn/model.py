@@ -143,6 +143,8 @@ class Facts(Struct):
     """What the spec's ``exit_codes`` says of this rc: ``clean``, ``findings``, ``crash`` or empty when unlisted."""
     bound_passed: str = ""
     """Which engine bound was passed (``more than 200000 records``); never green then."""
+    numbers: dict[str, int | float | None] | None = None
+    """Every number by its name (``declared.errors``, ``rows.case``), None where absent; for those who include this."""
 
     @property
     def failing(self) -> int:

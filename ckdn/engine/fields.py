@@ -5,6 +5,7 @@ A value is text, a number, a boolean, a list or object (only for further ``get``
 
 from __future__ import annotations
 
+from ckdn import jsonout
 from ckdn.clean import clean
 from ckdn.engine import jmes
 from ckdn.engine.jmes_functions import EvaluationError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     Getter = Callable[[Any, Row], Any]
     Lookup = Callable[[tuple[Any, ...]], Any]
     RefineStep = Callable[[Any, Row], Any]
+
+
+MAX_INTEGER = 10**18
 
 
 class Context:
@@ -153,7 +157,7 @@ def compile_candidate(candidate: Candidate, format: str, context: Context) -> Ge
     if kind == "value":
         return lambda node, row: expression
     if kind == "template":
-        return lambda node, row: render(expression, row)
+        return lambda node, row: render(expression, row) or None
     find = context.lookup(candidate.rows, candidate.field, tuple(theirs for theirs, _ in candidate.on))
     mine = tuple(m for _, m in candidate.on)
 
@@ -174,10 +178,18 @@ def node_function(expression: Any, format: str) -> Callable[[Any], Any]:
 
 
 def tidy(value: Any) -> Any:
-    """Text without control sequences; everything else as it is."""
-    if isinstance(value, str) and not value.isprintable():
-        return clean(value)
+    """Text without control sequences, also in lists; everything else as it is."""
+    if isinstance(value, str):
+        return value if value.isascii() and value.isprintable() else clean(value)
+    if isinstance(value, list):
+        return [tidy(item) for item in value]
     return value
+
+
+def kept_function(expression: Any, format: str) -> Callable[[Any], Any]:
+    """What a step keeps, as a function of its node."""
+    read = node_function(expression, format)
+    return lambda node: tidy(read(node))
 
 
 def refinements(field: Field, context: Context) -> tuple[list[RefineStep], list[RefineStep]]:
@@ -189,13 +201,16 @@ def refinements(field: Field, context: Context) -> tuple[list[RefineStep], list[
         before.append(replace_step(pattern, replacement))
     if field.map is not None:
         before.append(map_step(field.name, field.map))
-    if field.as_:
+    path = field.as_ in PATH_KINDS and bool(field.under)
+    if field.as_ and not path:
         before.append(AS_STEPS[field.as_](field.name, context))
     after: list[RefineStep] = []
     if field.offset:
         after.append(offset_step(field.name, field.offset))
     if field.under:
         after.append(under_step(field.under))
+    if path:  # only the whole path can be told from the root's
+        after.append(AS_STEPS[field.as_](field.name, context))
     if field.args:
         after.append(arguments_step(field.args))
     return before, after
@@ -245,18 +260,29 @@ def map_step(name: str, pairs: tuple[tuple[str, Any], ...]) -> Callable[[Any, Ro
     return step
 
 
+def bounded(name: str, number: int | float) -> int | float:
+    """A number that arithmetic and JSON can carry: finite, an integer of at most 18 digits."""
+    if isinstance(number, int):
+        if -MAX_INTEGER <= number <= MAX_INTEGER:
+            return number
+        raise Refused(f"the field `{name}` is out of range")
+    if number - number != 0.0:
+        raise Refused(f"the field `{name}` is no finite number")
+    return number
+
+
 def as_int(name: str, context: Context) -> Callable[[Any, Row], Any]:
     """An integer, or text that is one."""
 
     def step(value: Any, row: Row) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
-            return value
+            return bounded(name, value)
         if isinstance(value, float) and value.is_integer():
-            return int(value)
+            return bounded(name, int(value))
         if isinstance(value, str):
             digits = value.strip()
             if len(digits) <= 40 and digits.isascii() and digits.removeprefix("-").removeprefix("+").isdigit():
-                return int(digits)
+                return bounded(name, int(digits))
         raise Refused(f"the field `{name}` is no integer: {quoted(as_text(value))}")
 
     return step
@@ -274,9 +300,7 @@ def number_from(name: str, value: Any) -> int | float:
             number = int(text) if text.lstrip("+-").isdigit() else float(text)
         except ValueError:
             raise Refused(f"the field `{name}` is no number: {quoted(text)}") from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise Refused(f"the field `{name}` is no finite number")
-    return number
+    return bounded(name, number)
 
 
 def as_number(name: str, context: Context) -> Callable[[Any, Row], Any]:
@@ -305,6 +329,7 @@ def as_uri(name: str, context: Context) -> Callable[[Any, Row], Any]:
     return lambda value, row: context.path(from_uri(as_text(value)))
 
 
+PATH_KINDS = ("path", "uri")
 AS_STEPS: dict[str, Callable[[str, Context], Callable[[Any, Row], Any]]] = {
     "int": as_int,
     "number": as_number,
@@ -329,7 +354,7 @@ def under_step(field: str) -> Callable[[Any, Row], Any]:
 
     def step(value: Any, row: Row) -> Any:
         folder, text = row.get(field), as_text(value)
-        if not folder or text.startswith("/") or text[1:2] == ":":
+        if not folder or text.startswith(("/", "\\")) or text[1:2] == ":" or "://" in text:
             return text
         return f"{str(folder).rstrip('/')}/{text}"
 
@@ -358,11 +383,12 @@ def as_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
-    if isinstance(value, list | dict):
-        from ckdn import jsonout  # a structure as text: rare
-
-        return jsonout.dumps(value)
-    return "" if value is None else str(value)
+    if value is None:
+        return ""
+    try:
+        return clean(jsonout.dumps(value)) if isinstance(value, list | dict) else str(value)
+    except ValueError:
+        raise Refused("a number of thousands of digits cannot be written") from None
 
 
 def render(parts: tuple[Any, ...], row: Row) -> str:

@@ -6,8 +6,9 @@ follow, integers of thousands of digits, a key that stands twice in the root obj
 
 from __future__ import annotations
 
+from ckdn.clean import clean
 from ckdn.engine.source import BoundPassed, Refused, quoted
-from ckdn.engine.text import TextBlocks, bom_of
+from ckdn.engine.text import bom_of, utf8_chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 256 << 20
 WHITE = " \t\n\r"
-NOTHING = object()
+MAX_RECORD = 16 << 20
 
 
 def no_constant(word: str) -> Any:
@@ -27,20 +28,34 @@ def no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
+def finite(text: str) -> float:
+    """A number with a fraction or an exponent; 1e999 is none."""
+    number = float(text)
+    if number - number != 0.0:
+        raise ValueError(f"{text[:20]} is out of range")
+    return number
+
+
+def decoder() -> Any:
+    """The standard library's decoder, strict about numbers and lenient about control characters in strings."""
+    import json  # only specs with json inputs
+
+    return json.JSONDecoder(parse_constant=no_constant, parse_float=finite, strict=False)
+
+
 class JsonText:
     """The text of one JSON source, with the standard library's scanner over it."""
 
     def __init__(self, source: Source) -> None:
-        import json  # only specs with json inputs
-
         self.name = source.name
         self.text = decoded(source)
-        self.decode = json.JSONDecoder(parse_constant=no_constant, strict=False).raw_decode
+        self.decode = decoder().raw_decode
 
     def value(self, start: int) -> tuple[Any, int]:
         """The value that starts at ``start``, and where it ends."""
         try:
-            return self.decode(self.text, start)
+            value, end = self.decode(self.text, start)
+            return value, end
         except RecursionError:
             raise Refused(f"{self.name}: nested too deep") from None
         except ValueError as e:
@@ -53,9 +68,16 @@ class JsonText:
             return f"a value cannot be read: {str(error).split(';')[0]}"
         line = self.text.count("\n", 0, position) + 1
         column = position - self.text.rfind("\n", 0, position)
-        if position >= len(self.text.rstrip()):
+        if self.runs_out(error):
             return f"the JSON is cut off (line {line})" if self.text.strip() else "empty, not JSON"
         return f"not JSON at line {line} column {column}: {quoted(self.text[position : position + 80], 40)}"
+
+    def runs_out(self, error: ValueError) -> bool:
+        """Whether a value is not there to its end."""
+        position = getattr(error, "pos", None)
+        if position is None:
+            return False
+        return str(error).startswith("Unterminated string") or position >= len(self.text.rstrip())
 
     def skip(self, position: int) -> int:
         """The next position that is no white space."""
@@ -138,21 +160,26 @@ class JsonText:
         return {"{": "an object", "[": "an array", '"': "a text"}.get(rest[0], f"no JSON: {quoted(rest, 40)}")
 
     def sliced(self, given: Input) -> Any:
-        """The one document of the wanted kind inside noise."""
+        """The one document of the wanted kind inside noise.
+
+        Brackets that cannot begin a document are noise; a document that begins and is broken or cut off is refused, so
+        that nothing inside it is taken for the whole.
+        """
         opening = "{" if given.slice == "object" else "["
         found: list[Any] = []
-        position, work, budget = self.text.find(opening), 0, 4 * len(self.text) + (1 << 20)
+        position = self.text.find(opening)
         while position >= 0:
             try:
                 value, end = self.decode(self.text, position)
-            except (ValueError, RecursionError) as e:
-                work += max(1, getattr(e, "pos", len(self.text)) - position)
-                if work > budget:
-                    raise Refused(f"{self.name}: too many unfinished documents in the noise") from None
-                position = self.text.find(opening, position + 1)
-                continue
-            if shape_problem(given, value) is None and (value or not given.root_names):
-                found.append(value)
+            except RecursionError:
+                raise Refused(f"{self.name}: nested too deep") from None
+            except ValueError as e:
+                if self.begins_document(position) or self.runs_out(e):
+                    raise Refused(f"{self.name}: {self.explained(e)}") from None
+                end = max(position + 1, getattr(e, "pos", 0))
+            else:
+                if shape_problem(given, value) is None and (value or self.stands_alone(position, end)):
+                    found.append(self.root_object(position)[0] if opening == "{" else value)
             position = self.text.find(opening, end)
         if not found:
             wanted = f"no JSON {given.slice} with {', '.join(given.root_names)}" if given.root_names else "no JSON"
@@ -160,6 +187,21 @@ class JsonText:
         if len(found) > 1:
             raise Refused(f"{self.name}: {len(found)} JSON documents where one was expected")
         return found[0]
+
+    def begins_document(self, position: int) -> bool:
+        """Whether what stands here is meant as JSON: an object with a key, or an array of objects."""
+        if self.text[position] == "[":
+            position = self.skip(position + 1)
+            if self.text[position : position + 1] != "{":
+                return False
+        position = self.skip(position + 1)
+        return self.text[position : position + 1] == '"'
+
+    def stands_alone(self, start: int, end: int) -> bool:
+        """Whether a value has its lines for itself: an empty one within a line of noise is no report."""
+        before = max(self.text.rfind("\n", 0, start), self.text.rfind("\r", 0, start)) + 1
+        after = self.text.find("\n", end)
+        return not self.text[before:start].strip() and not self.text[end : after if after >= 0 else None].strip()
 
 
 def decoded(source: Source) -> str:
@@ -177,18 +219,14 @@ def decoded(source: Source) -> str:
     data = b"".join(chunks)
     del chunks
     mark, encoding = bom_of(data[:4])
-    if not encoding:
-        encoding = "utf-8"
-        if data[:1] in (b"{", b"[") and data[1:2] == b"\0":
-            encoding = "utf-16-le"
-        elif data[:1] == b"\0" and data[1:2] in (b"{", b"["):
-            encoding = "utf-16-be"
-    text = (data[mark:] if mark else data).decode(encoding, "replace")
-    if "\x1b" in text:
-        from ckdn.clean import clean  # colour around JSON: rare
+    text = (data[mark:] if mark else data).decode(encoding or encoding_of(data[:4]), "replace")
+    return clean(text) if "\x1b" in text else text
 
-        text = clean(text)
-    return text
+
+def encoding_of(head: bytes) -> str:
+    """The encoding of JSON without a byte order mark, by where its first bytes are zero (it begins in ASCII)."""
+    zeros = "".join("0" if byte == 0 else "x" for byte in head)
+    return {"x000": "utf-32-le", "000x": "utf-32-be", "x0x0": "utf-16-le", "0x0x": "utf-16-be"}.get(zeros, "utf-8")
 
 
 def shape_problem(given: Input, value: Any) -> str | None:
@@ -238,28 +276,36 @@ class Records:
         self.first_stray = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        import json  # only specs with ndjson inputs
-
-        decode = json.JSONDecoder(parse_constant=no_constant, strict=False).decode
+        decode = decoder().decode
+        shaped = self.given.root_names
         number = 0
-        for line in raw_lines(self.source):
+        for raw, ended in raw_lines(self.source):
             number += 1
-            stripped = line.strip()
-            if not stripped:
+            line = raw.decode("utf-8", "replace")
+            if "\x1b" in line or "\0" in line:
+                line = clean(line)
+            line = line.strip()
+            if not line:
                 continue
-            value: Any = NOTHING
-            if stripped[0] == "{":
+            value: Any = None
+            if line[0] == "{":
                 try:
-                    value = decode(stripped)
+                    value = decode(line)
                 except RecursionError:
                     raise Refused(f"{self.source.name}: line {number} is nested too deep") from None
                 except ValueError:
-                    if not line.endswith("\n"):
+                    if not ended:
                         raise Refused(f"{self.source.name}: the last record is cut off (line {number})") from None
-            if isinstance(value, dict):
-                yield value
-            else:
-                self.stray(stripped, number)
+                    if line[1:].lstrip()[:1] in ('"', ""):
+                        raise Refused(f"{self.source.name}: line {number} is a broken record: {quoted(line)}") from None
+            if value is None:
+                self.stray(line, number)
+                continue
+            if shaped:
+                problem = shape_problem(self.given, value)
+                if problem is not None:
+                    raise Refused(f"{self.source.name}: line {number}: {problem}")
+            yield value
 
     def stray(self, line: str, number: int) -> None:
         """A line that is no record: refused, or counted."""
@@ -269,39 +315,24 @@ class Records:
         self.first_stray = self.first_stray or line
 
 
-MAX_RECORD = 16 << 20
-
-
-def raw_lines(source: Source) -> Iterator[str]:
-    """The lines of a source, uncut (a record may be long), the last one without newline when the file has none."""
+def raw_lines(source: Source) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a source in UTF-8, uncut (a record may be long), each with whether it ends in a newline."""
     reader = source.open()
     try:
         carry: list[bytes] = []
         size = 0
-        head = True
-        encoding = "utf-8"
-        while chunk := reader.read(1 << 20):
-            if head:
-                mark, found = bom_of(chunk[:4])
-                if found not in ("", "utf-8"):
-                    encoding = found
-                    break
-                chunk, head = chunk[mark:], False
-            lines = chunk.split(b"\n")
-            if len(lines) == 1:
-                carry.append(chunk)
-                size += len(chunk)
-                if size > MAX_RECORD:
-                    raise BoundPassed(f"a record of {source.name} is larger than {MAX_RECORD >> 20} MiB")
-                continue
-            yield (b"".join(carry) + lines[0]).decode("utf-8", "replace") + "\n"
-            for line in lines[1:-1]:
-                yield line.decode("utf-8", "replace") + "\n"
-            carry, size = [lines[-1]], len(lines[-1])
-        if encoding == "utf-8" and any(carry):
-            yield b"".join(carry).decode("utf-8", "replace")
+        for chunk in utf8_chunks(reader):
+            first, *rest = chunk.split(b"\n")
+            carry.append(first)
+            size += len(first)
+            if size > MAX_RECORD:
+                raise BoundPassed(f"a record of {source.name} is larger than {MAX_RECORD >> 20} MiB")
+            if rest:
+                yield b"".join(carry), True
+                for line in rest[:-1]:
+                    yield line, True
+                carry, size = [rest[-1]], len(rest[-1])
+        if any(carry):
+            yield b"".join(carry), False
     finally:
         reader.close()
-    if encoding != "utf-8":
-        for block in TextBlocks(source):
-            yield from block.decode("utf-8", "replace").splitlines(keepends=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_STACK = 64
 MAX_DETAIL_LINES = 2000
-"""Lines kept for one row (the digest shows a dozen); further ones are dropped and counted in the row's last line."""
+"""Lines kept for one row (the digest shows a dozen); further ones are dropped and counted in a note."""
 REGEX_MEMORY = 64 << 20
 
 
@@ -43,20 +43,58 @@ def group_numbers(compiled: Any) -> tuple[tuple[str, int], ...]:
 
 
 def any_of(patterns: list[str]) -> Any:
-    """One pattern that finds every line that one of the patterns would match."""
-    return regex("(?m)" + "|".join(f"(?:{without_names(p)})" for p in patterns), combined=True)
+    """One pattern that finds every line that one of the patterns would match; it may find more."""
+    import re2  # lazily: only specs with regexes need it
+
+    every_line = regex("(?m)^", combined=True)
+    parts = [searchable(p) for p in patterns]
+    if None in parts:
+        return every_line
+    try:
+        return regex("(?m)" + "|".join(f"(?:{part})" for part in parts), combined=True)
+    except re2.error:  # together they are more than RE2's memory: line by line, then
+        return every_line
 
 
-def without_names(pattern: str) -> str:
-    """A pattern whose named groups are plain ones (RE2 refuses a name that stands twice)."""
-    out, rest = "", pattern
-    while (start := rest.find("(?P<")) >= 0:
-        end = rest.find(">", start)
-        if start and rest[start - 1] == "\\" and (len(rest[:start]) - len(rest[:start].rstrip("\\"))) % 2:
-            out, rest = out + rest[:end], rest[end:]
+def searchable(pattern: str) -> str | None:
+    """A pattern as it can be searched for in many lines at once: its groups without names (older RE2 refuses a name
+    that stands twice). None when it asks where the text, not the line, begins or ends."""
+    out, i, size = [], 0, len(pattern)
+    while i < size:
+        end = i + 1
+        if pattern.startswith("\\Q", i):
+            close = pattern.find("\\E", i)
+            end = close + 2 if close >= 0 else size
+        elif pattern[i] == "\\":
+            end = i + 2
+            if pattern[i + 1 : end] in ("A", "z", "C"):
+                return None
+        elif pattern[i] == "[":
+            end = class_end(pattern, i)
+        elif pattern.startswith(("(?P<", "(?<"), i):
+            out.append("(?:")
+            i = pattern.find(">", i) + 1
             continue
-        out, rest = out + rest[:start] + "(?:", rest[end + 1 :]
-    return out + rest
+        elif pattern.startswith("(?", i):
+            flags = pattern[i + 2 : i + 10].partition(":")[0].partition(")")[0]
+            if "-" in flags or "m" in flags:
+                return None
+        out.append(pattern[i:end])
+        i = end
+    return "".join(out)
+
+
+def class_end(pattern: str, start: int) -> int:
+    """The position behind the character class that begins at ``start``."""
+    i = start + 1
+    if pattern.startswith("^", i):
+        i += 1
+    if pattern.startswith("]", i):
+        i += 1
+    while i < len(pattern) and pattern[i] != "]":
+        close = pattern.find(":]", i) if pattern.startswith("[:", i) else -1
+        i = close + 2 if close >= 0 else i + 2 if pattern[i] == "\\" else i + 1
+    return i + 1
 
 
 def hits(finder: Any, block: bytes) -> Iterator[tuple[int, int]]:
@@ -107,11 +145,13 @@ class LineRows:
         patterns += [p for p in (lines.start, lines.stop) if p]
         self.finder = any_of(patterns)
         self.active = self.start is None
-        self.context: dict[str, Any] = {}
-        self.stack: list[dict[str, Any]] = []
+        self.context: dict[Any, dict[str, Any]] = {}
+        """What `set` said, by the value of `per`; under None what was said without one, which holds for all."""
+        self.stacks: dict[Any, list[dict[str, Any]]] = {}
         self.open: dict[Any, dict[str, Any]] = {}
         self.current: Any = None
         self.overflow = ""
+        self.details_dropped = 0
 
     def feed(self, block: bytes, taken: set[int] | None) -> None:
         """Take one block; the starts of the lines that a rule takes go into ``taken``."""
@@ -171,38 +211,56 @@ class LineRows:
                 self.into_detail(row, line, groups)
             elif row is not None:
                 fill(row, groups, rule)
-        elif verb == "set":
-            self.close_all()
-            self.context = {**self.context, **groups}
-        elif verb == "unset":
-            self.close_all()
-            self.context = {k: v for k, v in self.context.items() if rule.names and k not in rule.names}
+        elif verb in ("set", "unset"):
+            self.set(rule, groups)
         elif verb == "push":
             self.push(groups)
         elif verb == "pop":
-            if self.stack:
-                self.stack.pop()
+            stack = self.stacks.get(self.key_of(groups))
+            if stack:
+                stack.pop()
         elif verb == "end":
-            self.close(groups)
+            self.close(self.key_of_open(groups))
         if rule.into and verb != "attach":
             row = self.row_for(groups)
             if row is not None:
                 self.into_detail(row, line, groups)
         if rule.ends and verb != "end":
-            self.close(groups)
+            self.close(self.key_of_open(groups))
 
     def key_of(self, groups: dict[str, Any]) -> Any:
-        """Which open row a line speaks of."""
+        """The value of `per` on a line; None without one."""
         return groups.get(self.per) if self.per else None
+
+    def key_of_open(self, groups: dict[str, Any]) -> Any:
+        """Which open row a line speaks of: that of its own `per`, else the newest."""
+        return groups[self.per] if self.per and self.per in groups else self.current
+
+    def set(self, rule: Rule, groups: dict[str, Any]) -> None:
+        """Sticky fields change: rows that are open do not get them."""
+        key = self.key_of(groups)
+        if key is None:
+            self.close_all()
+        else:
+            self.close(key)
+        held = self.context.get(key, {})
+        if rule.verb == "set":
+            self.context[key] = {**held, **groups}
+        else:
+            self.context[key] = {k: v for k, v in held.items() if rule.names and k not in rule.names}
 
     def new(self, groups: dict[str, Any]) -> None:
         """Open a row; the one that was open (for the same key) is done."""
         key = self.key_of(groups)
-        self.close(groups)
-        row = dict(self.context)
-        for frame in self.stack:
-            row.update(frame)
-        row.update(groups)
+        self.close(key if self.per else self.current)
+        row: dict[str, Any] = {}
+        for of in (None, key) if key is not None else (None,):
+            row.update(self.context.get(of, ()))
+            for frame in self.stacks.get(of, ()):
+                row.update(frame)
+        for name, value in groups.items():
+            if value is not None or name not in row:  # a group that took no part hides no header
+                row[name] = value
         detail = row.pop("detail", None)
         if detail is not None:
             row["detail"] = [detail]
@@ -211,15 +269,15 @@ class LineRows:
 
     def row_for(self, groups: dict[str, Any]) -> dict[str, Any] | None:
         """The open row a line belongs to."""
-        key = groups.get(self.per) if self.per and self.per in groups else self.current
-        return self.open.get(key)
+        return self.open.get(self.key_of_open(groups))
 
     def push(self, groups: dict[str, Any]) -> None:
         """Enter a folder."""
-        if len(self.stack) >= MAX_STACK:
+        stack = self.stacks.setdefault(self.key_of(groups), [])
+        if len(stack) >= MAX_STACK:
             self.overflow = f"a stack of more than {MAX_STACK} entries"
             return
-        self.stack.append(groups)
+        stack.append(groups)
 
     def into_detail(self, row: dict[str, Any], line: bytes, groups: dict[str, Any]) -> None:
         """Append the line (or the rule's own group `detail`) to the row."""
@@ -227,10 +285,11 @@ class LineRows:
         detail = row.setdefault("detail", [])
         if len(detail) < MAX_DETAIL_LINES:
             detail.append(own if own is not None else line.decode("utf-8", "replace"))
+        else:
+            self.details_dropped += 1
 
-    def close(self, groups: dict[str, Any]) -> None:
-        """The open row of a line's key is done."""
-        key = self.key_of(groups) if self.per else self.current
+    def close(self, key: Any) -> None:
+        """The open row of a key is done."""
         row = self.open.pop(key, None)
         if row is not None:
             self.emit(row)
@@ -282,18 +341,38 @@ class Prefixed:
         self.finder = any_of([f"^(?:{prefix.match})"])
         self.only = prefix.only
 
+    def feed(
+        self, block: bytes, readers: list[LineRows], taken: set[int] | None, left_out: Callable[[bytes], None]
+    ) -> bytes:
+        """Feed a block line by line without its prefixes; gives the block as the rules saw it."""
+        kept = []
+        start = 0
+        for raw in block.split(b"\n")[:-1]:
+            parts = self.split(raw)
+            if parts is None:
+                left_out(raw)
+                continue
+            line, fields = parts
+            kept.append(line)
+            for reader in readers:
+                if reader.line(line, fields):
+                    if taken is not None:
+                        taken.add(start)
+                elif reader.otherwise_end:
+                    reader.close_all()
+            start += len(line) + 1
+        return b"\n".join([*kept, b""])
+
     def concerns(self, block: bytes) -> bool:
         """Whether any line of a block is changed by taking prefixes off."""
         return self.only or self.finder.search(block) is not None
 
-    def lines(self, block: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        """Each line without its prefix, and the prefix's fields."""
-        for line in block.split(b"\n")[:-1]:
-            found = self.search(line)
-            if found is not None:
-                yield line[found.end() :], groups_of(found, self.groups)
-            elif not self.only:
-                yield line, {}
+    def split(self, line: bytes) -> tuple[bytes, dict[str, Any]] | None:
+        """A line without its prefix, and the prefix's fields; None for a line that is left out."""
+        found = self.search(line)
+        if found is not None:
+            return line[found.end() :], groups_of(found, self.groups)
+        return None if self.only else (line, {})
 
 
 class Matched:

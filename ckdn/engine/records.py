@@ -23,7 +23,17 @@ PLACES = ("line", "column", "end_line", "end_column")
 class Recorder:
     """Makes the records of one finding and keeps them."""
 
-    def __init__(self, finding: Finding, fail_on: tuple[str, ...], context: Context, records: list[Record]) -> None:
+    def __init__(
+        self,
+        finding: Finding,
+        fail_on: tuple[str, ...],
+        context: Context,
+        records: list[Record],
+        *,
+        path_finished: bool,
+    ) -> None:
+        self.path_finished = path_finished
+        """The rows' path is relative to the root already."""
         self.finding = finding
         self.fail_on = fail_on
         self.context = context
@@ -61,7 +71,7 @@ class Recorder:
         line, column, end_line, end_column = [place(row, name) for name in PLACES]
         record = Record(
             "", self.kind(row), severity, severity in self.fail_on, message,
-            self.context.path(path) if path else "", line, column, end_line, end_column,
+            path if self.path_finished else self.context.path(path), line, column, end_line, end_column,
             code, text_of(row, "test"), text_of(row, "url"), self.detail(row),
         )  # fmt: skip
         if not record.line:
@@ -122,7 +132,7 @@ def place(row: Row, name: str) -> int:
     value = row.get(name)
     if value is None:
         return 0
-    number = value if isinstance(value, int) and not isinstance(value, bool) else number_from(name, value)
+    number = number_from(name, value)
     return int(number) if number > 0 else 0
 
 
@@ -188,6 +198,8 @@ class Tally:
             value = row.get(self.field)
             if value is not None:
                 key = as_text(value)
+                if key not in self.counts and len(self.counts) >= MAX_RECORDS:
+                    raise BoundPassed(f"more than {MAX_RECORDS} different values of `{self.field}`")
                 self.counts[key] = self.counts.get(key, 0) + 1
 
     def result(self) -> dict[str, int]:
@@ -212,6 +224,8 @@ class Listing:
     def take(self, row: Row) -> None:
         """One row."""
         if self.where is None or self.where(row):
+            if len(self.rows) >= MAX_RECORDS:
+                raise BoundPassed(f"more than {MAX_RECORDS} rows to list")
             names = {*self.item.show, *[key.lstrip("-") for key in self.item.sort]}
             self.rows.append({name: row.get(name) for name in names})
 

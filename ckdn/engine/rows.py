@@ -7,7 +7,7 @@ them until the end of its pass.
 from __future__ import annotations
 
 from ckdn.engine import jmes
-from ckdn.engine.fields import as_text, compile_field, node_function, number_from
+from ckdn.engine.fields import as_text, compile_field, kept_function, node_function, number_from
 from ckdn.engine.source import BoundPassed, Refused
 
 TYPE_CHECKING = False
@@ -55,6 +55,8 @@ class Rows:
         self.without: tuple[Rows, tuple[str, ...], Callable[[Row], bool] | None] | None = None
         self.kept: list[Row] | None = None
         """Finished rows, if another row set looks into these."""
+        self.deferred: list[Row] = []
+        """Rows of the origin that came before the pass in which these rows are made."""
 
     def push(self, node: Any, row: Row) -> None:
         """Take one raw row: what the source gave (``row``), and the node that fields look at."""
@@ -68,11 +70,23 @@ class Rows:
             key = hashable([row.get(name) for name in self.spec.dedup])
             if key in self.seen:
                 return
+            if len(self.seen) >= MAX_HELD_ROWS:
+                raise BoundPassed(f"more than {MAX_HELD_ROWS} rows of `{self.name}`")
             self.seen.add(key)
         if self.held is None:
             self.out(row)
         else:
             self.hold(self.held, row)
+
+    def defer(self, row: Row) -> None:
+        """Take a row of the origin now, but make a row of it only when the rows it looks into are there."""
+        self.hold(self.deferred, row)
+
+    def release(self) -> None:
+        """The pass of these rows has come."""
+        rows, self.deferred = self.deferred, []
+        for row in rows:
+            self.push(row, row)
 
     def hold(self, rows: list[Row], row: Row) -> None:
         """Keep a row, within the bound."""
@@ -208,9 +222,11 @@ def named_leaves(rows: list[Row], leaf: Leaf, keys: tuple[str, ...], where: Call
 def deep_leaves(rows: list[Row], leaf: Leaf, where: Callable[[Row], bool] | None) -> list[Row]:
     """A row hides the next (or last) shallower row, by the width of its indentation or a number."""
 
-    def depth(row: Row) -> float:
+    def depth(row: Row) -> int | float:
         value = row.get(leaf.depth)
-        return len(value) if isinstance(value, str) else float(value or 0)
+        if isinstance(value, str):
+            return len(value)
+        return 0 if value is None else number_from(leaf.depth, value)
 
     ordered = list(reversed(rows)) if leaf.parent == "before" else rows
     result: list[Row] = []
@@ -234,15 +250,17 @@ class Walk:
 
     def __init__(self, rows: Rows, context: Context) -> None:
         self.rows = rows
-        self.steps = [WalkStep(step) for step in rows.spec.steps]
+        self.steps = [WalkStep(step, "json") for step in rows.spec.steps]
+        self.taken = 0
+        """Items of the first step so far: its index goes on over several files and records."""
 
     def root(self, document: Any) -> None:
         """Walk a whole document."""
         self.step(document, 0, {})
 
-    def item(self, item: Any, position: int) -> None:
+    def item(self, item: Any) -> None:
         """Take one item of a root array that is streamed: the first step selected the array itself."""
-        self.enter(item, 0, {}, position)
+        self.enter(item, 0, {}, 0)
 
     def step(self, node: Any, number: int, kept: Row) -> None:
         """Apply one step to a node and go on with what it selects."""
@@ -251,7 +269,7 @@ class Walk:
             return
         step = self.steps[number]
         if step.descend:
-            self.descend(node, number, kept, 0)
+            self.descend(node, number, kept)
         else:
             self.select(node, number, kept)
 
@@ -273,22 +291,20 @@ class Walk:
     def enter(self, item: Any, number: int, kept: Row, position: int) -> None:
         """Keep what the step keeps of an item and go one step in."""
         step = self.steps[number]
-        if step.keep or step.index:
-            kept = {**kept, **{name: read(item) for name, read in step.keep}}
-            if step.index:
-                kept[step.index] = position
-        self.step(item, number + 1, kept)
+        if number == 0:
+            position, self.taken = self.taken, self.taken + 1
+        self.step(item, number + 1, step.kept(item, kept, position))
 
-    def descend(self, node: Any, number: int, kept: Row, depth: int) -> None:
+    def descend(self, node: Any, number: int, kept: Row) -> None:
         """Apply a step to a node and to all nodes below it along one key."""
-        if depth > MAX_WALK_DEPTH:
-            raise BoundPassed(f"the rows `{self.rows.name}` are nested deeper than {MAX_WALK_DEPTH}")
         step = self.steps[number]
         value = step.select(node)
+        if value is None and not step.optional:
+            raise Refused(f"the rows `{self.rows.name}` are not where the spec expects them")
         for position, item in enumerate(value if isinstance(value, list) else [] if value is None else [value]):
             self.enter(item, number, kept, position)
             if isinstance(item, dict) and item.get(step.descend) is not None:
-                self.below(item, number, kept, depth)
+                self.below(item, number, kept, 0)
 
     def below(self, item: Any, number: int, kept: Row, depth: int) -> None:
         """The children of an item, each as an item of the same step."""
@@ -296,7 +312,7 @@ class Walk:
         children = item[step.descend]
         if depth >= MAX_WALK_DEPTH:
             raise BoundPassed(f"the rows `{self.rows.name}` are nested deeper than {MAX_WALK_DEPTH}")
-        inner = {**kept, **{name: read(item) for name, read in step.keep}}
+        inner = step.kept(item, kept, 0)
         for position, child in enumerate(children if isinstance(children, list) else [children]):
             self.enter(child, number, inner, position)
             if isinstance(child, dict) and child.get(step.descend) is not None:
@@ -308,13 +324,26 @@ class WalkStep:
 
     __slots__ = ("descend", "entries", "index", "keep", "optional", "select")
 
-    def __init__(self, step: Step, format: str = "json") -> None:
+    def __init__(self, step: Step, format: str) -> None:
         self.select = node_function(step.select, format) if format == "json" else node_set(step.select)
-        self.keep = [(name, node_function(expression, format)) for name, expression in step.keep]
+        self.keep = [(name, kept_function(expression, format)) for name, expression in step.keep]
         self.index = step.index
         self.entries = step.entries
         self.descend = step.descend
         self.optional = step.optional
+
+    def kept(self, item: Any, outer: Row, position: int) -> Row:
+        """What the row has after this step. A value that is absent here does not hide what an outer step kept."""
+        if not self.keep and not self.index:
+            return outer
+        row = dict(outer)
+        for name, read in self.keep:
+            value = read(item)
+            if value is not None or name not in row:
+                row[name] = value
+        if self.index:
+            row[self.index] = position
+        return row
 
 
 def node_set(expression: str) -> Callable[[Any], Any]:
@@ -325,7 +354,9 @@ def node_set(expression: str) -> Callable[[Any], Any]:
 
     def read(element: Any) -> Any:
         found = evaluate(element)
-        return found if isinstance(found, list) else [] if found is None or found is False else [found]
+        if not isinstance(found, list) or any(isinstance(item, str) for item in found):
+            raise Refused(f"`{expression}` selects no elements")
+        return found
 
     return read
 
@@ -335,32 +366,22 @@ class XmlWalk:
 
     def __init__(self, rows: Rows, context: Context) -> None:
         self.rows = rows
-        self.first = rows.spec.steps[0]
-        self.keep = [(name, node_function(expression, "xml")) for name, expression in self.first.keep]
-        self.rest = [WalkStep(step, "xml") for step in rows.spec.steps[1:]]
-        self.position = 0
+        self.steps = [WalkStep(step, "xml") for step in rows.spec.steps]
+        self.taken = 0
 
     def element(self, element: Any) -> None:
         """Take one element of the first step."""
-        kept = {name: read(element) for name, read in self.keep}
-        if self.first.index:
-            kept[self.first.index] = self.position
-            self.position += 1
-        self.step(element, 0, kept)
+        self.enter(element, 0, {}, self.taken)
+        self.taken += 1
 
-    def step(self, node: Any, number: int, kept: Row) -> None:
-        """Go on with what the inner steps select."""
-        if number == len(self.rest):
-            self.rows.push(node, dict(kept))
+    def enter(self, element: Any, number: int, kept: Row, position: int) -> None:
+        """Keep what a step keeps of an element and go on with what the next one selects."""
+        kept = self.steps[number].kept(element, kept, position)
+        if number + 1 == len(self.steps):
+            self.rows.push(element, dict(kept))
             return
-        step = self.rest[number]
-        for position, item in enumerate(step.select(node)):
-            inner = kept
-            if step.keep or step.index:
-                inner = {**kept, **{name: read(item) for name, read in step.keep}}
-                if step.index:
-                    inner[step.index] = position
-            self.step(item, number + 1, inner)
+        for position, item in enumerate(self.steps[number + 1].select(element)):
+            self.enter(item, number + 1, kept, position)
 
 
 class Index:

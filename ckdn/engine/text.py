@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 20
 LINE_BYTES = 8192
+"""What is kept of a line, in UTF-8 and without control sequences."""
+RAW_BYTES = 8 * LINE_BYTES
+"""What is looked at of a line before its control sequences are gone."""
 BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -46,21 +49,32 @@ class TextBlocks:
         reader = self.source.open()
         try:
             for raw in whole_lines(utf8_chunks(reader)):
-                block = raw if is_plain(raw) else cleaned(raw)
+                block = raw if is_plain(raw) else self.cleaned(raw)
                 if block:
                     yield self.bounded(block)
         finally:
             reader.close()
 
+    def cleaned(self, block: bytes) -> bytes:
+        """A block with carriage returns folded and everything that is not text removed."""
+        if b"\r" in block or longest_exceeds(block, RAW_BYTES):
+            block = b"\n".join([self.shortened(folded(line)) for line in block.replace(b"\r\n", b"\n").split(b"\n")])
+        return clean(block.decode("utf-8", "replace")).encode("utf-8", "replace")
+
+    def shortened(self, line: bytes) -> bytes:
+        """A raw line of at most 64 KiB. What :meth:`cut` will not see to be cut is counted here."""
+        if len(line) <= RAW_BYTES:
+            return line
+        line = line[:RAW_BYTES]
+        if len(clean(line.decode("utf-8", "replace")).encode("utf-8", "replace")) <= LINE_BYTES:
+            self.lines_cut += 1
+        return line
+
     def bounded(self, block: bytes) -> bytes:
         """The block with lines over 8 KiB cut; nothing is copied when there are none."""
-        start, end = 0, len(block)
-        while end - start > LINE_BYTES:
-            newline = block.rfind(b"\n", start, start + LINE_BYTES + 1)
-            if newline < 0:
-                return b"".join([self.cut(line) for line in block.splitlines(keepends=True)])
-            start = newline + 1
-        return block
+        if not longest_exceeds(block, LINE_BYTES):
+            return block
+        return b"".join([self.cut(line) for line in block.splitlines(keepends=True)])
 
     def cut(self, line: bytes) -> bytes:
         """One line of at most 8 KiB (and its newline), cut between characters."""
@@ -68,6 +82,17 @@ class TextBlocks:
             return line
         self.lines_cut += 1
         return line[:LINE_BYTES].decode("utf-8", "ignore").encode() + b"\n"
+
+
+def longest_exceeds(block: bytes, limit: int) -> bool:
+    """Whether a line of a block is longer than ``limit``; looks at few bytes when lines are short."""
+    start, end = 0, len(block)
+    while end - start > limit:
+        newline = block.rfind(b"\n", start, start + limit + 1)
+        if newline < 0:
+            return True
+        start = newline + 1
+    return False
 
 
 def utf8_chunks(reader: Reader) -> Iterator[bytes]:
@@ -100,22 +125,21 @@ def whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         end = data.rfind(b"\n") + 1
         if end:
             yield data[:end]
-        carry = shortened(data[end:])
+        carry = still_open(data[end:])
     if carry:
         yield carry + b"\n"
 
 
-def shortened(line: bytes) -> bytes:
-    """The start of a line that is still open: what a terminal would show, twice the bound at most.
+def still_open(line: bytes) -> bytes:
+    """What can still matter of a line that has not ended: the text a terminal shows now, and what may replace it.
 
-    Bytes beyond are dropped as they come; one byte more than the bound is kept, so that the cut is counted.
+    One byte more than the bound stays of each, so that the line comes out as if it had been read in one piece.
     """
-    if len(line) <= 4 * LINE_BYTES:
+    if len(line) <= 4 * RAW_BYTES:
         return line
-    turn = line.rfind(b"\r", 0, len(line) - 1)
-    if turn >= 0:
-        line = line[turn + 1 :]
-    return line if len(line) <= 4 * LINE_BYTES else line[: 4 * LINE_BYTES]
+    *before, last = line.split(b"\r")
+    shown = next((part for part in reversed(before) if shows(part)), b"")
+    return (shown[: RAW_BYTES + 1] + b"\r" if shown else b"") + last[: RAW_BYTES + 1]
 
 
 def is_plain(block: bytes) -> bool:
@@ -123,20 +147,23 @@ def is_plain(block: bytes) -> bool:
     return block.isascii() and len(block.translate(None, _CONTROLS)) == len(block)
 
 
-def cleaned(block: bytes) -> bytes:
-    """A block with carriage returns folded and everything that is not text removed."""
-    text = block.decode("utf-8", "replace")
-    if "\r" in text:
-        text = "\n".join([folded(line) for line in text.split("\n")])
-    return clean(text).encode("utf-8", "replace")
-
-
-def folded(line: str) -> str:
-    """What a terminal still shows of a line with carriage returns: the last text that was written over the others."""
-    if "\r" not in line:
+def folded(line: bytes) -> bytes:
+    """What a terminal still shows of a line with carriage returns: the last part that was written over the others."""
+    if b"\r" not in line:
         return line
-    parts = [p for p in line.split("\r") if p]
-    return parts[-1] if parts else ""
+    return next((part for part in reversed(line.split(b"\r")) if shows(part)), b"")
+
+
+def shows(part: bytes) -> bool:
+    """Whether a part of a line replaces what stood there: anything does but nothing and colours alone."""
+    at = 0
+    part = part[:RAW_BYTES]
+    while part.startswith(b"\x1b[", at):
+        end = part.find(b"m", at)
+        if end < 0 or part[at + 2 : end].translate(None, b"0123456789;:"):
+            return True
+        at = end + 1
+    return at < len(part)
 
 
 def read_lines(source: Source, last: int) -> list[str]:

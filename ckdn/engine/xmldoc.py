@@ -7,7 +7,7 @@ ancestors' attributes still there, and freed.
 
 from __future__ import annotations
 
-from ckdn.engine.source import Refused, quoted
+from ckdn.engine.source import BoundPassed, Refused, quoted
 from ckdn.engine.text import bom_of
 
 TYPE_CHECKING = False
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 PROLOG_BYTES = 1 << 16
 CHUNK_BYTES = 1 << 18
 MAX_ELEMENT_DEPTH = 256
+MAX_BYTES = 256 << 20
+"""Of a document that is read as a whole."""
+ENCODINGS = (
+    "utf-8", "utf8", "utf-16", "utf-32", "us-ascii", "ascii", "iso-8859-", "iso8859-", "latin", "windows-125", "cp125",
+    "koi8-", "shift_jis", "euc-", "gb", "big5",
+)  # fmt: skip
+"""Encodings whose markup is plain ASCII, by how their names start: only in those can the prolog be searched."""
+CONTROLS = bytes(b for b in range(32) if b not in (9, 10, 13))
 
 
 class Trigger:
@@ -141,12 +149,40 @@ def plain(value: Any) -> Any:
     return value
 
 
+SAFE_CALLS = ("not", "boolean", "concat", "starts-with", "contains", "substring", "substring-before",
+              "substring-after", "translate", "number", "string", "normalize-space", "string-length")  # fmt: skip
+"""XPath functions that look no further than their arguments; without one the last four look at the element's text."""
+
+
 def looks_down(expression: str) -> bool:
-    """Whether an expression may look below its element."""
-    text = expression.strip()
-    if text in ("name()", "local-name()") or (text.startswith("@") and "/" not in text):
-        return False
-    return not text.startswith(("not(ancestor::", "ancestor::", "boolean(@"))
+    """Whether an expression may look below its element; one that only asks for attributes and ancestors does not."""
+    import re  # lxml costs far more than this
+
+    name = r"[\w.-]+"
+    text = re.sub(r"\'[^\']*\'|\"[^\"]*\"", "0", expression)
+    text = re.sub(
+        rf"(?:(?:ancestor|parent|ancestor-or-self|self)::(?:{name}|\*)(?:\[(?:\d+|last\(\))\])?|\.\.?)/@{name}",
+        "0",
+        text,
+    )
+    text = re.sub(rf"(?:@|attribute::){name}", "0", text)
+    calls = "|".join(SAFE_CALLS)
+    text = re.sub(rf"(?:not|boolean|count)\(\s*(?:ancestor|parent)::(?:{name}|\*)\s*\)", "0", text)
+    text = re.sub(r"(?:local-)?name\(\s*\)|true\(\s*\)|false\(\s*\)", "0", text)
+    text = re.sub(rf"(?<![\w.-])(?:{calls})\(\s*(?=[^\s)])", "(", text)
+    text = re.sub(r"(?<![\w.-])(?:and|or|div|mod)(?![\w.-])", "+", text)
+    return re.fullmatch(r"(?:[\d\s()+=!<>,|-]|(?<=\d)\.(?=\d))*", text) is None
+
+
+def opened(source: Source, reader: Reader) -> tuple[bytes, bytes]:
+    """The checked start of a document, and the bytes to leave out of all that follows."""
+    head = reader.read(PROLOG_BYTES)
+    while head and len(head) < PROLOG_BYTES and (more := reader.read(PROLOG_BYTES - len(head))):
+        head += more
+    check_prolog(source.name, head)
+    # Raw control characters are no XML; writers that forget to escape a tool's colours should not lose the report.
+    controls = b"" if b"\0" in head[:4] or bom_of(head[:4])[1].startswith("utf-16") else CONTROLS
+    return head.translate(None, controls), controls
 
 
 def root_of(source: Source) -> Any:
@@ -154,12 +190,17 @@ def root_of(source: Source) -> Any:
     from lxml import etree  # only specs with xml inputs
 
     reader = source.open()
+    total = 0
     try:
-        head = reader.read(PROLOG_BYTES)
-        check_prolog(source.name, head)
+        chunk, controls = opened(source, reader)
         parser = etree.XMLPullParser(events=(), **parser_options())
         try:
-            feed(parser, reader, head)
+            while chunk:
+                total += len(chunk)
+                if total > MAX_BYTES:
+                    raise BoundPassed(f"{source.name} is larger than {MAX_BYTES >> 20} MiB")
+                parser.feed(chunk)
+                chunk = next_chunk(reader, controls)
             root = parser.close()
         except etree.XMLSyntaxError as e:
             raise Refused(f"{source.name}: {explained(e)}") from None
@@ -170,12 +211,13 @@ def root_of(source: Source) -> Any:
     return root
 
 
-def feed(parser: Any, reader: Reader, head: bytes) -> None:
-    """Feed a whole stream."""
-    chunk = head
-    while chunk:
-        parser.feed(chunk)
-        chunk = reader.read(CHUNK_BYTES)
+def next_chunk(reader: Reader, controls: bytes) -> bytes:
+    """What follows, without control characters; empty at the end only."""
+    while chunk := reader.read(CHUNK_BYTES):
+        kept = chunk.translate(None, controls)
+        if kept:
+            return kept
+    return b""
 
 
 def parser_options() -> dict[str, Any]:
@@ -198,16 +240,14 @@ def stream(source: Source, given: Input, triggers: Sequence[Trigger]) -> None:
 
     reader = source.open()
     try:
-        head = reader.read(PROLOG_BYTES)
-        check_prolog(source.name, head)
+        chunk, controls = opened(source, reader)
         walker = Walker(source.name, given, triggers)
         parser = etree.XMLPullParser(events=("start", "end"), **parser_options())
-        chunk = head
         try:
             while chunk:
                 parser.feed(chunk)
                 walker.take(parser.read_events())
-                chunk = reader.read(CHUNK_BYTES)
+                chunk = next_chunk(reader, controls)
             parser.close()
             walker.take(parser.read_events())
         except etree.XMLSyntaxError as e:
@@ -217,12 +257,20 @@ def stream(source: Source, given: Input, triggers: Sequence[Trigger]) -> None:
     walker.finish()
 
 
+def root_names(given: Input, triggers: Sequence[Trigger]) -> tuple[str, ...]:
+    """The roots a document may have: those the spec names, else those its paths begin with if all begin at the root."""
+    firsts = [steps[0] for trigger in triggers for steps in trigger.paths]
+    if given.root_names or any(step.anywhere or step.name == "*" for step in firsts):
+        return given.root_names
+    return tuple(dict.fromkeys(step.name for step in firsts))
+
+
 class Walker:
     """Takes parser events: checks the root, calls triggers, frees what is done."""
 
     def __init__(self, name: str, given: Input, triggers: Sequence[Trigger]) -> None:
         self.name = name
-        self.given = given
+        self.roots = root_names(given, triggers)
         self.by_name: dict[str, list[Trigger]] = {}
         for trigger in triggers:
             for element_name in trigger.names:
@@ -263,7 +311,7 @@ class Walker:
         """The root element must be one that the spec names."""
         self.seen_root = True
         check_entities(self.name, element)
-        names = self.given.root_names
+        names = self.roots
         if names and local(element) not in names:
             wanted = " or ".join(f"<{n}>" for n in names)
             raise Refused(f"{self.name}: the root element is <{local(element)[:60]}>, not {wanted}")
@@ -285,20 +333,74 @@ def free(element: Any) -> None:
 
 
 def check_prolog(name: str, head: bytes) -> None:
-    """Refuse entity declarations before the parser sees them (it would expand them in attributes)."""
-    if not head.strip(b" \t\r\n\xef\xbb\xbf"):
-        raise Refused(f"{name}: empty, not XML")
+    """Refuse entity declarations before the parser sees them (it would expand them in attributes of the root)."""
     mark, encoding = bom_of(head[:4])
-    plain_head = head[mark:].replace(b"\0", b"") if encoding.startswith(("utf-16", "utf-32")) or b"\0" in head else head
-    start = plain_head.find(b"<!DOCTYPE")
-    if start < 0:
-        return
-    subset = plain_head.find(b"[", start)
-    close = plain_head.find(b">", start)
-    if 0 <= subset < close or close < 0:
-        end = plain_head.find(b"]", subset)
-        if end < 0 or b"<!ENTITY" in plain_head[subset:end]:
+    if not encoding:
+        encoding = "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "latin-1"
+    if encoding == "utf-8":
+        encoding = "latin-1"  # every byte a character: markup is ASCII
+    if encoding.startswith("utf-32"):
+        raise Refused(f"{name}: XML in UTF-32 is not read")
+    text = head[mark:].decode(encoding, "replace")
+    position = white_end(text, 0)
+    if position >= len(text):
+        raise Refused(f"{name}: empty, not XML")
+    while True:
+        if text.startswith("<?", position):
+            end = text.find("?>", position)
+            if position == 0 and text.startswith("<?xml", 0):
+                check_encoding(name, text[:end])
+            position = end + 2 if end >= 0 else -1
+        elif text.startswith("<!--", position):
+            end = text.find("-->", position + 4)
+            position = end + 3 if end >= 0 else -1
+        elif text.startswith("<!DOCTYPE", position):
+            position = doctype_end(name, text, position + 9)
+        elif text.startswith("<", position):
+            return
+        else:
+            raise Refused(f"{name}: not XML: {quoted(head.decode('utf-8', 'replace'), 40)}")
+        position = white_end(text, position) if position >= 0 else len(text)
+        if position >= len(text):
+            short = len(head) < PROLOG_BYTES
+            raise Refused(f"{name}: " + ("the XML is cut off" if short else "no root element in the first 64 KiB"))
+
+
+def white_end(text: str, position: int) -> int:
+    """The next position that is no white space."""
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    return position
+
+
+def check_encoding(name: str, declaration: str) -> None:
+    """Refuse encodings in which markup could hide from :func:`check_prolog`."""
+    _, found, rest = declaration.partition("encoding")
+    word = rest.strip().lstrip("=").strip()[1:].replace('"', "'").partition("'")[0].lower()
+    if found and not word.startswith(ENCODINGS):
+        raise Refused(f"{name}: the encoding {quoted(word, 40)} is not read")
+
+
+def doctype_end(name: str, text: str, position: int) -> int:
+    """The position behind a document type; -1 when it does not end here. Entities are refused."""
+    depth, size = 0, len(text)
+    while position < size:
+        c = text[position]
+        if c in "'\"":
+            position = text.find(c, position + 1)
+        elif text.startswith("<!--", position):
+            position = text.find("-->", position + 4)
+            position = position + 2 if position >= 0 else -1
+        elif text.startswith("<!ENTITY", position) or c == "%":
             raise Refused(f"{name}: entity declarations are not read")
+        elif c == ">" and depth == 0:
+            return position + 1
+        elif c in "[]":
+            depth += 1 if c == "[" else -1
+        if position < 0:
+            return -1
+        position += 1
+    return -1
 
 
 def check_entities(name: str, element: Any) -> None:

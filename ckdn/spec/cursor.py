@@ -34,13 +34,16 @@ def kind_of(value: Any) -> str:
 class Cursor:
     """One node of a document, with the list that collects the problems."""
 
-    __slots__ = ("document", "path", "problems", "value")
+    __slots__ = ("document", "path", "problems", "sound", "value")
 
     def __init__(self, document: Document, path: tuple[str | int, ...], value: Any, problems: list[Problem]) -> None:
         self.document = document
         self.path = path
         self.value = value
         self.problems = problems
+        self.sound = True
+        """False for what :meth:`mapping` found to be no mapping, or to have a key that is not known: then a key that is
+        missing is most likely the one that was misspelt, and need not be told."""
 
     def fail(self, what: str, mend: str = "", *, below: tuple[str | int, ...] = (), offset: int | None = None) -> None:
         """Report a problem at this node, at a key below it, or at a character (0-based) of this node's text."""
@@ -74,12 +77,14 @@ class Cursor:
         """The children of a mapping by key; keys outside ``allowed`` are reported and left out."""
         if not isinstance(self.value, dict):
             self.wrong("a mapping")
+            self.sound = False
             return {}
         children = {}
         known = None if allowed is None else set(allowed)
         for key in self.value:
             if known is not None and key not in known:
                 self.fail(f"unknown key `{short(key)}` in {self.named()}", near(key, known), below=(key,))
+                self.sound = False
             else:
                 children[key] = self.at(key)
         return children
@@ -131,7 +136,8 @@ class Cursor:
         words = list(allowed)
         text = self.text()
         if text and text not in words:
-            self.fail(f"{self.named()} is `{short(text)}`", f"one of {', '.join(words)}")
+            mend = f"one of {', '.join(words)}" if len(words) > 1 else f"it can only be {words[0]}"
+            self.fail(f"{self.named()} is `{short(text)}`", mend)
             return words[0]
         return text
 

@@ -23,6 +23,8 @@ Template = tuple["str | tuple[str]", ...]
 MAX_REGEX_BYTES = 8 << 20
 """RE2's memory for one program; a pattern that needs more is refused at load."""
 LOOK_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
+UNKNOWN = "unknown"
+"""In place of a format: which input is meant is not known, so that its expressions are not read."""
 RESERVED_FIELDS = ("rc", "options", "true", "false", "null")
 """What these words mean in a predicate, no field can."""
 PROBES = ("x", "0", "  }", "Ü: [e] (1) = 'q'", "-- a/b.c:1:2: d")
@@ -111,7 +113,8 @@ def regex_groups(cursor: Cursor, *, line: bool = True) -> tuple[str, tuple[str, 
     except re2.error as e:
         said = e.args[0].decode("utf-8", "replace") if e.args and isinstance(e.args[0], bytes) else str(e)
         what, mend, offset = explained(pattern, said)
-        cursor.fail(f"{cursor.named()} is no RE2 regex: {what}", mend, offset=offset)
+        said = f": {what}" if what.startswith("RE2 has no ") else f" is no RE2 regex: {what}"
+        cursor.fail(f"{cursor.named()}{said}", mend, offset=offset)
         return "", ()
     if not plain_pattern(cursor, pattern, line) or not named_groups(cursor, pattern, groups):
         return "", ()
@@ -129,8 +132,10 @@ def explained(pattern: str, said: str) -> tuple[str, str, int | None]:
     for mark in ("(?P=", *(f"\\{n}" for n in range(1, 10))):
         if mark in pattern and (mark in said or mark == "(?P="):
             return f"RE2 has no backreference {mark}", "write the text out, or match more", pattern.find(mark)
-    if "(?>" in pattern or what == "bad repetition operator":
-        return f"{what} {part}", "RE2 has no possessive and no atomic groups, and does not need them", offset
+    if "(?>" in pattern:
+        return "RE2 has no atomic groups (?>", "write (?:…): RE2 never goes back", pattern.find("(?>")
+    if what == "bad repetition operator":
+        return f"RE2 has no {part}", "repeat once: RE2 never goes back", offset
     if what.startswith("invalid escape sequence"):
         mend = "write $ at the end" if part in ("\\Z", "\\z") else "see the syntax of RE2"
         return f"{what} {part}", mend, offset
@@ -204,8 +209,7 @@ def named_groups(cursor: Cursor, pattern: str, groups: dict[str, int]) -> bool:
             at = blanked.find(f"(?<{name}>")
             cursor.fail(f"{cursor.named()} has the group (?<{name}>", f"write (?P<{name}>", offset=max(at, 0))
             return False
-        if not is_name(name) or name in RESERVED_FIELDS:
-            cursor.fail(f"`{short(name)}` cannot be the name of a group", NAME_MEND, offset=at)
+        if not check_name(cursor, name, "a group", offset=at):
             return False
         again = blanked.find(f"(?P<{name}>", at + 1)
         if again >= 0:
@@ -261,19 +265,21 @@ def replacement(cursor: Cursor, pattern: str) -> str:
 
 # --- names
 
-NAME_MEND = "letters, digits and _, a letter or _ first; rc, options, true, false, null mean something else"
+NAME_MEND = "write letters, digits and _, a letter or _ first"
+RESERVED_MEND = "take another name: predicates have this one for something else"
 
 
 def is_name(text: str) -> bool:
     """Whether a text can be the name of a field."""
-    return text.isascii() and text.replace("_", "a").isalnum() and not text[0].isdigit()
+    return bool(text) and text.isascii() and text.replace("_", "a").isalnum() and not text[0].isdigit()
 
 
-def check_name(cursor: Cursor, name: str, what: str = "field", *, below: tuple[str | int, ...] = ()) -> bool:
+def check_name(cursor: Cursor, name: str, what: str = "a field", *, offset: int | None = None) -> bool:
     """Whether a new name is one that expressions can use."""
     if is_name(name) and name not in RESERVED_FIELDS:
         return True
-    cursor.fail(f"`{short(name)}` cannot be the name of a {what}", NAME_MEND, below=below)
+    mend = RESERVED_MEND if name in RESERVED_FIELDS else NAME_MEND
+    cursor.fail(f"`{short(name)}` cannot be the name of {what}", mend, offset=offset)
     return False
 
 
@@ -291,6 +297,8 @@ def field_name(cursor: Cursor, fields: Collection[str], what: str = "field") -> 
 
 def extraction(cursor: Cursor, format: str) -> Any:
     """An expression in the input's own language: XPath text for xml, a JMESPath AST else."""
+    if format == UNKNOWN:
+        return None
     return xpath(cursor) if format == XML else jmespath(cursor)
 
 

@@ -68,15 +68,18 @@ RESERVED_OPTIONS = (
     "timeout", "top",
 )  # fmt: skip
 """What a check says of itself: an option of that name could never be set."""
+PLACEHOLDERS = ("run_dir", "cwd", "python", "files")
+"""What a command may leave to ckdn, as in the configuration."""
 NUMBER_NAMESPACES = ("declared", "summary", "options", "rows", *RECORD_WORDS)
 MISSING_MENDS = {
-    "schema": f"schema: {SCHEMA}",
-    "name": "the file's stem",
-    "title": "the tool's name as people write it",
-    "category": f"one of {', '.join(CATEGORIES)}",
-    "findings": "what is a record; `findings: []` promises none",
-    "proof": "what shows that the tool did its work: report, a match, a comparison, or exit_code",
+    "schema": f"add `schema: {SCHEMA}`",
+    "name": "add the file's stem",
+    "title": "add the tool's name as people write it",
+    "category": f"add one of {', '.join(CATEGORIES)}",
+    "findings": "say what is a record, or `findings: []` if the spec promises none",
+    "proof": "say what shows that the tool did its work: report, a match, a comparison, or exit_code",
 }
+MESSAGE_MEND = "add a group or a field `message`, or `message: TEXT`"
 
 
 def load(document: Document, stem: str, other: Callable[[str], tuple[Spec, Document]]) -> Spec:
@@ -169,9 +172,11 @@ class Loader:
         parent = Cursor(document, (), document.value, self.root.problems)
         theirs = parent.mapping(TOP_KEYS)
         if "extends" in theirs:
-            cursor.fail(f"`{cursor.value}` itself extends another spec", "extend that one; one level only")
+            cursor.fail(f"`{cursor.value}` itself extends another spec, and one level is the most", "extend that one")
+            self.orphaned = True
         if "variants" in theirs:
             cursor.fail(f"`{cursor.value}` has variants", "extend one of them")
+            self.orphaned = True
         for key, child in theirs.items():
             if key not in self.blocks and key not in NOT_INHERITED:
                 self.blocks[key] = child
@@ -226,7 +231,7 @@ class Loader:
         if name and name != self.stem:
             cursor.fail(f"name is `{short(name)}` and the file is `{self.stem}`", "they must be equal")
         elif name and not (ex.is_name(name) and name == name.lower() and name[0] != "_"):
-            cursor.fail(f"`{short(name)}` is no spec name", "lower-case letters, digits and _, a letter first")
+            cursor.fail(f"`{short(name)}` is no spec name", "write lower-case letters, digits and _, a letter first")
         elif name in NUMBER_NAMESPACES:
             cursor.fail(f"a spec cannot be called `{name}`", "numbers have that name")
         return name
@@ -236,8 +241,9 @@ class Loader:
         parts = cursor.mapping(COMMAND_KEYS)
         if "run" in parts:
             spec.command = parts["run"].text()
-        elif isinstance(cursor.value, dict):
-            cursor.fail("`command` needs `run`", "the command line that `init` proposes")
+            check_placeholders(parts["run"], spec.command)
+        elif cursor.sound:
+            cursor.fail("`command` needs `run`", "give the command line that `init` proposes")
         if "needs" in parts:
             spec.needs = parts["needs"].texts()
             for need, child in zip(spec.needs, parts["needs"].items(), strict=True):
@@ -254,7 +260,7 @@ class Loader:
         cursor = self.blocks["variants"]
         parts = cursor.mapping(VARIANT_KEYS)
         if "option" not in parts or "choose" not in parts:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 cursor.fail("`variants` needs `option` and `choose`")
             return
         spec.variant_option = parts["option"].text()
@@ -270,7 +276,7 @@ class Loader:
             choices.append((value, found[0].name))
             merged.update(found[0].options)
         if parts["choose"].value == {}:
-            parts["choose"].fail(f"{parts['choose'].named()} is empty", "VALUE: the spec for it")
+            parts["choose"].fail(f"{parts['choose'].named()} is empty", "write VALUE: SPEC for each")
         if spec.variant_option in merged:
             parts["option"].fail(f"`{spec.variant_option}` is also an option of a chosen spec", "take another name")
         spec.variants = tuple(choices)
@@ -289,7 +295,7 @@ class Loader:
             parts = cursor.mapping(OPTION_KEYS)
             options[name] = dict(cursor.value) if isinstance(cursor.value, dict) else {}
             kind = parts["type"].choice(OPTION_TYPES) if "type" in parts else ""
-            if "type" not in parts and isinstance(cursor.value, dict):
+            if "type" not in parts and cursor.sound:
                 cursor.fail(f"{cursor.named()} has no `type`", f"one of {', '.join(OPTION_TYPES)}")
             if kind and options[name].get("type") == kind:
                 check_option(parts, kind, options[name])
@@ -301,7 +307,7 @@ class Loader:
             every = "`fail_on` exists for every spec" if name == "fail_on" else f"`{name}` is a key of every check"
             cursor.fail(every, "leave it out" if name == "fail_on" else "give the option another name")
         elif name:
-            ex.check_name(cursor, name, "option")
+            ex.check_name(cursor, name, "an option")
 
     def load_inputs(self, spec: Spec) -> None:
         """``inputs``; the log is always there for text rules, ``match`` and ``no_match``."""
@@ -318,7 +324,7 @@ class Loader:
     def load_input(self, name: str, cursor: Cursor) -> Input:
         """One input."""
         if not ex.is_name(name):
-            cursor.fail(f"`{short(name)}` cannot be the name of an input", "letters, digits and _, a letter or _ first")
+            cursor.fail(f"`{short(name)}` cannot be the name of an input", ex.NAME_MEND)
         parts = cursor.mapping(INPUT_KEYS)
         given = Input(name, name if name in STREAMS else "file")
         self.inputs[name] = given
@@ -330,14 +336,16 @@ class Loader:
         elif "file" in parts:
             given.file = parts["file"].text()
             check_file(parts["file"], given.file)
-        elif isinstance(cursor.value, dict):
+        elif cursor.sound:
             cursor.fail(f"the input `{name}` has no `file`", "add one, or call the input log, stdout or stderr")
         given.format = parts["format"].choice(FORMATS) if "format" in parts else TEXT
         self.load_form(given, parts)
         if "option" in parts and name not in STREAMS:
             self.load_file_option(given, parts["option"])
         given.optional = "optional" in parts and parts["optional"].flag()
-        given.hint = parts["hint"].text() if "hint" in parts else ""
+        if "hint" in parts:
+            given.hint = parts["hint"].text()
+            check_placeholders(parts["hint"], given.hint)
         return given
 
     def load_file_option(self, given: Input, cursor: Cursor) -> None:
@@ -375,7 +383,7 @@ class Loader:
             inner = parts["prefix"].mapping(PREFIX_KEYS)
             if "match" in inner:
                 given.prefix = Prefix(ex.regex(inner["match"]), "only" in inner and inner["only"].flag())
-            elif isinstance(parts["prefix"].value, dict):
+            elif parts["prefix"].sound:
                 parts["prefix"].fail("`prefix` needs `match`")
 
     def load_shape(self, given: Input, cursor: Cursor) -> None:
@@ -386,8 +394,8 @@ class Loader:
         parts = cursor.mapping(SHAPE_KEYS)
         if "object" in parts:
             given.root_kind, given.root_names = "object", parts["object"].texts()
-        elif isinstance(cursor.value, dict):
-            cursor.fail(f"{cursor.named()} has no `object`", "array, object, or {object: [KEYS]}")
+        elif cursor.sound:
+            cursor.fail(f"{cursor.named()} has no `object`", "write array, object, or {object: [KEYS]}")
 
     def load_includes(self, spec: Spec) -> None:
         """``include``: other specs over their own inputs; their names live under their own name."""
@@ -397,7 +405,7 @@ class Loader:
             found = self.find(parts["spec"], parts["spec"].text()) if "spec" in parts else None
             if found is None:
                 self.broken_include = True
-                if "spec" not in parts and isinstance(cursor.value, dict):
+                if "spec" not in parts and cursor.sound:
                     cursor.fail(f"{cursor.named()} has no `spec`", "name the spec to include")
                 continue
             other = found[0]
@@ -438,7 +446,7 @@ class Loader:
             if name in RECORD_WORDS:
                 cursor.fail(f"rows cannot be called `{name}`", "that word names the records")
             elif not ex.is_name(name):
-                cursor.fail(f"`{short(name)}` cannot be the name of rows", "letters, digits and _, a letter or _ first")
+                cursor.fail(f"`{short(name)}` cannot be the name of rows", ex.NAME_MEND)
             self.rows.load(name, cursor, cursor.mapping(ROW_KEYS))
 
     def load_findings(self) -> tuple[Finding, ...]:
@@ -458,7 +466,7 @@ class Loader:
                 self.rows.load(name, cursor, {k: v for k, v in parts.items() if k in ROW_KEYS})
             else:
                 name = ""
-                if isinstance(cursor.value, dict):
+                if cursor.sound:
                     cursor.fail(f"{cursor.named()} has no rows", "give one of rows, each, lines, from")
             finding = Finding(name)
             if isinstance(cursor.value, dict):
@@ -496,10 +504,12 @@ class Loader:
             kind = scope.fields.get(detail.of)
             if kind in ("number", "boolean"):
                 parts["of"].fail(f"{parts['of'].named()}: `{detail.of}` is a {kind}", "name a field with text")
-        elif isinstance(cursor.value, dict):
-            cursor.fail(f"{cursor.named()} needs `of`", "the field that holds the text")
+        elif cursor.sound:
+            cursor.fail(f"{cursor.named()} needs `of`", "name the field that holds the text")
         detail.prefer = ex.regex(parts["prefer"]) if "prefer" in parts else ""
         detail.drop = ex.regex(parts["drop"]) if "drop" in parts else ""
+        if detail.drop and ex.takes_everything(detail.drop):
+            parts["drop"].fail(f"{parts['drop'].named()} matches every line", "name the lines that tell nothing")
         if "else" in parts:
             parts["else"].choice(("tail",))
         return detail
@@ -507,7 +517,9 @@ class Loader:
     def load_kind(self, cursor: Cursor, parts: dict[str, Cursor], finding: Finding, scope: ex.Scope) -> None:
         """``kind``: a word, or ``{of: field, map}``."""
         if "kind" not in parts:
-            cursor.fail(f"{cursor.named()} has no `kind`", "a word such as lint_violation, type_error, test_failure")
+            if cursor.sound:
+                mend = "give a word such as lint_violation, type_error, test_failure"
+                cursor.fail(f"{cursor.named()} has no `kind`", mend)
             return
         kind = parts["kind"]
         if isinstance(kind.value, str):
@@ -515,21 +527,21 @@ class Loader:
             return
         inner = kind.mapping(KIND_KEYS)
         if "of" not in inner or "map" not in inner:
-            if isinstance(kind.value, dict):
+            if kind.sound:
                 kind.fail(f"{kind.named()} needs `of` and `map`")
             return
         finding.kind_of = ex.field_name(inner["of"], scope.fields)
         finding.kind_map = tuple((key, self.kind_word(c)) for key, c in inner["map"].mapping().items())
         if inner["map"].value == {}:
-            inner["map"].fail(f"{inner['map'].named()} is empty", "VALUE: the kind for it")
+            inner["map"].fail(f"{inner['map'].named()} is empty", "write VALUE: KIND for each")
         keys = [key for key, _ in finding.kind_map]
-        load_rows.check_map(inner["map"], keys, scope.values.get(finding.kind_of, ()), f"the field `{finding.kind_of}`")
+        load_rows.check_map(inner["map"], keys, scope.values.get(finding.kind_of, ()), f"`{finding.kind_of}`")
 
     def kind_word(self, cursor: Cursor) -> str:
         """One kind."""
         word = cursor.text()
         if word and not (ex.is_name(word) and word == word.lower()):
-            cursor.fail(f"{cursor.named()}: `{short(word)}` is no kind", "lower-case letters, digits and _")
+            cursor.fail(f"{cursor.named()}: `{short(word)}` is no kind", "write lower-case letters, digits and _")
         return word
 
     def check_severity(self, cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope) -> None:
@@ -555,7 +567,8 @@ class Loader:
         if "message" in parts:
             return
         if "message" not in scope.fields:
-            cursor.fail(f"{cursor.named()} has no message", "a field `message`, a group `message`, or `message:`")
+            if cursor.sound:
+                cursor.fail(f"{cursor.named()} has no message", MESSAGE_MEND)
             return
         row = self.rows.sets.get(finding.rows)
         if row is None or row.lines is None or any(f.name == "message" for f in row.fields):
@@ -574,7 +587,7 @@ class Loader:
         for number, rule in enumerate(rules):
             if rule.verb == "new" and rule.pattern and "message" not in rule.groups:
                 said = f"{cursor.named()}: the rows of rule {number + 1} have no message"
-                cursor.fail(said, "a group `message` in that rule, a field `message`, or `message:`")
+                cursor.fail(said, MESSAGE_MEND)
 
     def numbers(self, spec: Spec) -> Numbers:
         """The names of numbers that rows, records, options and includes give."""
@@ -612,7 +625,7 @@ class Loader:
             cursor.fail("`proof` is empty", "say what shows that the tool did its work, or `exit_code`")
         elif lines and len(cursor.problems) == before and all(proves_nothing(line, numbers) for line in lines):
             said = "every line of `proof` holds where the tool printed nothing at all"
-            cursor.fail(said, "add one that does not: report, a match, `rows.x > 0`; or exit_code, which says so")
+            cursor.fail(said, "add report, a match, `rows.x > 0`, or exit_code, which says what green rests on")
         return lines
 
     def load_proof_line(self, cursor: Cursor, spec: Spec, numbers: Numbers) -> Proof:
@@ -622,7 +635,7 @@ class Loader:
         parts = cursor.mapping(PROOF_KEYS)
         kinds = [k for k in PROOF_KINDS if k in parts]
         if len(kinds) != 1:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 cursor.fail(f"{cursor.named()} needs exactly one of match, no_match, holds")
             return Proof("exit_code", "")
         kind, child = kinds[0], parts[kinds[0]]
@@ -674,7 +687,7 @@ class Loader:
                 if code in seen:
                     again = f"both {seen[code]} and {key}" if seen[code] != key else "here twice"
                     item.fail(f"exit code {code} is {again}", "keep one of them")
-                if (code == 0) != (key == "clean") and key != "findings":
+                elif (code == 0) != (key == "clean") and key != "findings":
                     item.fail(f"exit code {code} cannot mean {key}", "0 is clean, everything else is not")
                 seen[code] = key
                 found.append(code)
@@ -703,16 +716,16 @@ class Loader:
         parts = cursor.mapping(ZERO_KEYS)
         if "expected" in parts:
             spec.zero_predicate = numbers.comparison(parts["expected"])
-        elif isinstance(cursor.value, dict):
-            cursor.fail("`findings_on_zero` has no `expected`", "expected, or {expected: COMPARISON}")
+        elif cursor.sound:
+            cursor.fail("`findings_on_zero` has no `expected`", "write expected, or {expected: COMPARISON}")
 
     def load_examples(self, spec: Spec) -> None:
         """``examples``: only their form is checked here; `spec test` runs them."""
         names: set[str] = set()
         for cursor in self.list_of("examples"):
             parts = cursor.mapping(EXAMPLE_KEYS)
-            if isinstance(cursor.value, dict) and "name" not in parts:
-                cursor.fail(f"{cursor.named()} has no `name`", "clean, findings, broken, or a word of your own")
+            if cursor.sound and "name" not in parts:
+                cursor.fail(f"{cursor.named()} has no `name`", "call it clean, findings or broken, or by your own word")
             for key in ("name", "state"):
                 if key in parts:
                     parts[key].text()
@@ -774,6 +787,17 @@ def proves_nothing(line: Proof, numbers: Numbers) -> bool:
     if line.kind == "comparison":
         return line.comparison is not None and numbers.holds_of_nothing(line.comparison)
     return line.kind == "no_match"
+
+
+def check_placeholders(cursor: Cursor, text: str) -> None:
+    """A misspelt placeholder would stand in the command as it is."""
+    at = text.find("{")
+    while at >= 0:
+        name = text[at + 1 : max(text.find("}", at), at + 1)]
+        if ex.is_name(name) and name not in PLACEHOLDERS:
+            said = f"{cursor.named()} has the placeholder {{{short(name)}}}, which ckdn does not fill"
+            cursor.fail(said, near(name, PLACEHOLDERS), offset=at)
+        at = text.find("{", at + 1)
 
 
 def check_file(cursor: Cursor, name: str) -> None:

@@ -30,7 +30,7 @@ def load_lines(cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope, given:
     rules = [load_rule(item) for item in items]
     prefixed = prefix_groups(given)
     add_groups(scope, rules, given, prefixed)
-    if any(not rule.pattern for rule in rules):
+    if any(not rule.pattern for rule in rules) or not any(rule.verb == "new" for rule in rules):
         scope.blur()
     check_verbs(cursor, rules, items)
     for rule, item in zip(rules, items, strict=True):
@@ -42,14 +42,17 @@ def load_lines(cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope, given:
     lines = Lines(tuple(rules))
     if "between" in parts:
         between = parts["between"].mapping(BETWEEN_KEYS)
-        if "start" not in between and isinstance(parts["between"].value, dict):
-            parts["between"].fail("`between` needs `start`")
+        if "start" not in between and parts["between"].sound:
+            parts["between"].fail("`between` needs `start`", "give the regex of the line before the first one")
         lines.start = ex.regex(between["start"]) if "start" in between else ""
         lines.stop = ex.regex(between["stop"]) if "stop" in between else ""
     if "per" in parts:
         opening = {*prefixed, *[g for rule in rules if rule.verb == "new" for g in rule.groups]}
         known = opening if all(rule.pattern for rule in rules) else scope.fields
-        lines.per = ex.field_name(parts["per"], known, "group of a `new` rule")
+        lines.per = parts["per"].text()
+        if lines.per and lines.per not in known:
+            said = f"{parts['per'].named()} is `{lines.per}`, which no `new` rule has as a group"
+            parts["per"].fail(said, near(lines.per, known))
     if "otherwise" in parts:
         lines.otherwise_end = bool(parts["otherwise"].choice(("end",)))
     check_kept(rules, items, lines.per)
@@ -82,7 +85,7 @@ def load_rule(cursor: Cursor) -> LineRule:
     parts = cursor.mapping(RULE_KEYS)
     verbs = [v for v in VERBS if v in parts]
     if len(verbs) != 1:
-        if isinstance(cursor.value, dict):
+        if cursor.sound:
             cursor.fail(f"{cursor.named()} needs exactly one verb", f"one of {', '.join(VERBS)}")
         return LineRule("skip", "")
     verb = verbs[0]
@@ -135,8 +138,8 @@ def check_verbs(cursor: Cursor, rules: list[LineRule], items: list[Cursor]) -> N
         if rule.verb == "push" and "pop" not in verbs:
             item.fail(f"{item.named()}: `push` without a `pop` rule", "add one, or use `set`")
         if rule.verb == "unset" and "set" not in verbs:
-            item.fail(f"{item.named()}: `unset` without a `set` rule")
-        for name in rule.names:
+            item.fail(f"{item.named()}: `unset` without a `set` rule", "take it out")
+        for name in rule.names if rule.verb == "unset" else ():
             if "set" in verbs and name not in context:
                 item.fail(f"{item.named()}: `unset` names `{name}`, which no rule sets", near(name, context))
 

@@ -124,7 +124,11 @@ class Numbers:
         name = cursor.text()
         if name and not (name in self.known and self.known[name].is_option):
             known = [n for n, k in self.known.items() if k.is_option]
-            mend = self.mend(name) if name.removeprefix("options.") in self.options else near(name, known)
+            mend = near(name, known) or "declare it in `options`, of type integer or number"
+            if name in self.options:
+                mend = f"write options.{name}"
+            elif name.startswith("options.") and name.removeprefix("options.") in self.options:
+                mend = self.mend(name)
             cursor.fail(f"{cursor.named()} names `{short(name)}`, which is no option with a number", mend)
             return ""
         self.use(name)
@@ -152,7 +156,7 @@ class Numbers:
             elif "name" in parts:
                 numbers.append(self.named(cursor, parts))
             else:
-                if isinstance(cursor.value, dict):
+                if cursor.sound:
                     cursor.fail(f"{cursor.named()} needs `match` or `name`")
                 self.blur()
         for number in numbers:
@@ -193,10 +197,11 @@ class Numbers:
         """``{name, get}``, ``{name, sum: rows.field}`` or ``{name, count: rows}``, the last two with ``where``."""
         name = parts["name"].text()
         if name and not ex.is_name(name):
-            parts["name"].fail(f"`{short(name)}` cannot be the name of a number", "letters, digits and _")
+            parts["name"].fail(f"`{short(name)}` cannot be the name of a number", ex.NAME_MEND)
         verbs = [v for v in NAMED_VERBS if v in parts]
         if len(verbs) != 1:
-            cursor.fail(f"{cursor.named()} needs exactly one of match, {', '.join(NAMED_VERBS)}")
+            if cursor.sound:
+                cursor.fail(f"{cursor.named()} needs exactly one of match, {', '.join(NAMED_VERBS)}")
             return Number(name, "get")
         verb = verbs[0]
         only_beside(parts, verb, ("name", *NAMED_VERBS[verb]))
@@ -242,7 +247,10 @@ class Numbers:
             self.later = tuple(keys[position:])
             path = tuple(key.split("."))
             if not all(part and ex.is_name(part.replace("-", "_")) for part in path):
-                cursor.fail(f"`{short(key)}` cannot be a key of the summary", "names of letters, digits, _ and -, dots")
+                cursor.fail(
+                    f"`{short(key)}` cannot be a key of the summary",
+                    "write letters, digits, _ and -, with dots between",
+                )
             if path[0] in included:
                 cursor.fail(f"summary.{short(key)} stands where the included spec `{path[0]}` has its numbers")
             for other in items:
@@ -270,7 +278,7 @@ class Numbers:
         parts = cursor.mapping(SUMMARY_KEYS)
         given = [v for v in SUMMARY_VERBS if v in parts]
         if len(given) != 1:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 cursor.fail(f"{cursor.named()} needs exactly one of {', '.join(SUMMARY_VERBS)}, or a number's name")
             return SummaryItem(key, "name")
         verb = given[0]
@@ -299,7 +307,7 @@ class Numbers:
         """``{percent: [numerator, denominator], else: rows.field, digits}``."""
         pair = parts["percent"].items()
         if isinstance(parts["percent"].value, list) and len(pair) != 2:
-            parts["percent"].fail(f"{parts['percent'].named()} takes two numbers", "[numerator, denominator]")
+            parts["percent"].fail(f"{parts['percent'].named()} takes two numbers", "write [NUMERATOR, DENOMINATOR]")
         item.parts = tuple(self.percent_part(cursor) for cursor in pair)
         if "else" in parts:
             item.otherwise = parts["else"].text()
@@ -317,14 +325,15 @@ class Numbers:
         verbs = [v for v in ("sum", "count") if v in parts]
         if len(verbs) == 1:
             return self.of_rows(cursor, parts, verbs[0], "")
-        if isinstance(cursor.value, dict):
+        if cursor.sound:
             cursor.fail(f"{cursor.named()} needs exactly one of sum and count, or is a number's name")
         return Number("", "name")
 
     def load_list(self, item: SummaryItem, cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope) -> None:
         """``{list: rows, sort, show, limit}``."""
         if "show" not in parts:
-            cursor.fail(f"{cursor.named()} has no `show`", "the fields to show")
+            if cursor.sound:
+                cursor.fail(f"{cursor.named()} has no `show`", "name the fields to show")
         else:
             item.show = self.rows.names(parts["show"], scope)
         if "sort" in parts:
@@ -365,16 +374,17 @@ class Numbers:
     def check_comparison(self, cursor: Cursor, comparison: Comparison, names: tuple[str, ...]) -> None:
         """Refuse what is the same for every output."""
         left, right, op = comparison.left, comparison.right, comparison.op
-        always = ""
+        always, mend = "", ""
         if sorted(map(str, left)) == sorted(map(str, right)):
             always = "true" if op in ("==", "<=", ">=") else "false"
         elif not any(self.known[name].can_be_negative for name in names):
+            mend = "none of these numbers is ever negative: compare with 1, or with another number"
             if (right == (0,) and op == ">=") or (left == (0,) and op == "<="):
                 always = "true"
             elif (right == (0,) and op == "<") or (left == (0,) and op == ">"):
                 always = "false"
         if always:
-            cursor.fail(f"{cursor.named()}: `{short(comparison.text)}` is always {always}", "did you mean > or == ?")
+            cursor.fail(f"{cursor.named()}: `{short(comparison.text)}` is always {always}", mend)
         elif all(self.known[name].is_option for name in names):
             cursor.fail(f"{cursor.named()} compares only options", "compare a number of the tool's output")
 
@@ -398,7 +408,7 @@ class Numbers:
             return Guard(self.comparison(cursor))
         parts = cursor.mapping(GUARD_KEYS)
         if "absent" not in parts:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 cursor.fail(f"{cursor.named()} is neither a comparison nor has `absent`")
             return Guard()
         name = self.name(parts["absent"])
@@ -413,7 +423,7 @@ class Numbers:
         parts = cursor.mapping(GATE_KEYS)
         ops = [k for k in ("min", "max") if k in parts]
         if len(ops) != 1 or "number" not in parts or "label" not in parts:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 cursor.fail(f"{cursor.named()} needs `number`, `label` and exactly one of min, max")
             return Gate("", "max", 0, "")
         gate = Gate(self.name(parts["number"]), ops[0], self.limit(parts[ops[0]]), parts["label"].text())

@@ -65,36 +65,40 @@ class Rows:
 
     def load(self, name: str, cursor: Cursor, parts: dict[str, Cursor]) -> None:
         """Read one row set (a named one, or the source a finding holds inline)."""
-        row, scope = RowSet(name), ex.Scope()
+        row, scope, format = RowSet(name), ex.Scope(), ""
         sources = [key for key in SOURCES if key in parts]
         if len(sources) == 1:
-            self.source(row, sources[0], cursor, parts, scope)
+            format = self.source(row, sources[0], cursor, parts, scope)
         else:
             said = "has no source" if not sources else f"has {' and '.join(sources)}"
             cursor.fail(f"{cursor.named()} {said}", "give exactly one of each, lines, from")
             scope.blur()
+            format = ex.UNKNOWN
         for rider in RIDERS:
             if rider in parts and sources != ["lines"]:
                 parts[rider].fail(f"`{rider}` only goes with `lines`")
-        format = self.inputs[row.input].format if row.input and row.steps else ""
         self.refine(row, parts, scope, format)
         self.sets[name], self.scopes[name], self.cursors[name] = row, scope, cursor
 
-    def source(self, row: RowSet, kind: str, cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope) -> None:
-        """Read where the rows come from; afterwards ``scope`` has the fields that come along."""
+    def source(self, row: RowSet, kind: str, cursor: Cursor, parts: dict[str, Cursor], scope: ex.Scope) -> str:
+        """Read where the rows come from; afterwards ``scope`` has the fields that come along.
+
+        Gives the format of the nodes that fields look at; empty for rows without nodes.
+        """
         source = parts[kind]
         if kind == "from":
             row.origin = self.other(source)
             scope.merge(self.scope_of(row.origin))
             if "in" in parts:
-                parts["in"].fail("`in` does not go with `from`", "the other rows have their input already")
-            return
+                parts["in"].fail("`in` does not go with `from`", "take it out: the other rows have their input already")
+            return ""
         given = self.input_for(parts.get("in"), cursor, f"`{kind}`", TEXT if kind == "lines" else "")
         row.input = given.name
         if kind == "lines":
             row.lines = load_lines(source, parts, scope, given, self.options)
-        else:
-            row.steps = load_steps(source, given, scope)
+            return ""
+        row.steps = load_steps(source, given, scope)
+        return given.format
 
     def scope_of(self, name: str) -> ex.Scope:
         """The fields of rows that are there; any field when the name is wrong, which is told already."""
@@ -135,7 +139,7 @@ class Rows:
                 return found
         elif name:
             cursor.fail(f"{cursor.named()} names unknown input `{short(name)}`", near(name, self.inputs))
-        return Input("", LOG, JSON if wanted != TEXT else TEXT)
+        return Input("", LOG, ex.UNKNOWN)
 
     def only_input(self, owner: Cursor, wanted: str) -> Input:
         """The only input of a kind; the log that is not declared counts where there is no other."""
@@ -149,7 +153,7 @@ class Rows:
         else:
             use = "use `lines`, or declare a json, ndjson or xml input" if wanted != TEXT else "declare a text input"
             owner.fail(f"{owner.named()} has no input it could read", use)
-        return Input("", LOG, JSON if wanted != TEXT else TEXT)
+        return Input("", LOG, ex.UNKNOWN)
 
     # --- refinements ---------------------------------------------------------------------------------------------
 
@@ -214,7 +218,7 @@ class Rows:
         parts = cursor.mapping(FOLD_KEYS)
         verbs = [v for v in FOLDS if v in parts]
         if len(verbs) != 1:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 cursor.fail(f"{cursor.named()} needs exactly one verb", f"one of {', '.join(FOLDS)}")
             return None
         child = parts[verbs[0]]
@@ -261,9 +265,9 @@ class Rows:
         leaf = Leaf("")
         if "name" in parts:
             leaf.name = ex.field_name(parts["name"], scope.fields)
-        elif isinstance(cursor.value, dict):
-            cursor.fail("`leaf` needs `name`", "the field that tells the rows apart")
-        if isinstance(cursor.value, dict) and ("sep" in parts) == ("depth" in parts):
+        elif cursor.sound:
+            cursor.fail("`leaf` needs `name`", "give the field that tells the rows apart")
+        if cursor.sound and ("sep" in parts) == ("depth" in parts):
             cursor.fail("`leaf` needs exactly one of sep and depth")
         if "sep" in parts:
             leaf.separator = parts["sep"].text()
@@ -281,7 +285,7 @@ class Rows:
         """Which rows are dropped because other rows say the same."""
         parts = cursor.mapping(WITHOUT_KEYS)
         if "rows" not in parts or "same" not in parts:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 cursor.fail("`without` needs `rows` and `same`")
             return None
         rows = self.other(parts["rows"])
@@ -381,7 +385,7 @@ class Rows:
         pairs = tuple((key, child.scalar()) for key, child in cursor.mapping().items())
         if cursor.value == {}:
             cursor.fail(f"{cursor.named()} is empty")
-        check_map(cursor, [key for key, _ in pairs], known, f"the field `{name}`")
+        check_map(cursor, [key for key, _ in pairs], known, f"`{name}`")
         return pairs
 
     def get(self, cursor: Cursor, scope: ex.Scope, format: str) -> Candidate:
@@ -400,7 +404,7 @@ class Rows:
             parts = cursor.mapping(LISTED_KEYS)
         kinds = [k for k in CANDIDATE_KEYS if k in parts]
         if len(kinds) != 1:
-            if isinstance(cursor.value, dict):
+            if cursor.sound:
                 said = "nothing to take" if not kinds else " and ".join(kinds)
                 mend = "give exactly one of get, of, first, lookup, value, template"
                 cursor.fail(f"{cursor.named()} has {said}", mend)
@@ -435,7 +439,7 @@ class Rows:
         elif field not in theirs.fields:
             cursor.fail(f"{cursor.named()}: rows `{rows}` have no field `{short(field)}`", near(field, theirs.fields))
         if "on" not in parts:
-            cursor.fail("`lookup` needs `on`", "on: {their field: my field}")
+            cursor.fail(f"{cursor.named()} needs `on`", "write on: {THEIR FIELD: MY FIELD}")
             return candidate
         pairs = []
         for key, child in parts["on"].mapping().items():
@@ -445,7 +449,7 @@ class Rows:
             self.check_comparable(child, f"{rows}.{key}", (theirs, key), (scope, mine))
             pairs.append((key, mine))
         if parts["on"].value == {}:
-            parts["on"].fail(f"{parts['on'].named()} is empty", "on: {their field: my field}")
+            parts["on"].fail(f"{parts['on'].named()} is empty", "write on: {THEIR FIELD: MY FIELD}")
         candidate.on = tuple(pairs)
         return candidate
 
@@ -512,10 +516,9 @@ def check_map(cursor: Cursor, keys: list[str], known: tuple[Any, ...], what: str
     for key in keys:
         if key != "*" and key not in texts:
             cursor.fail(f"{cursor.named()} maps `{short(key)}`, which never comes", near(key, texts), below=(key,))
-    lacking = [text for text in dict.fromkeys(texts) if text not in keys]
-    if lacking and "*" not in keys:
-        said = f"{cursor.named()} has no key for {', '.join(f'`{short(t)}`' for t in lacking)}"
-        cursor.fail(said, f'{what} can be that; map it, or add "*"')
+    lacking = [f"`{short(text)}`" for text in dict.fromkeys(texts) if text not in keys]
+    if lacking and "*" not in keys and all(key in texts for key in keys):
+        cursor.fail(f"{cursor.named()} has no key for {', '.join(lacking)}, which {what} can be", 'map it, or add "*"')
 
 
 def shown(value: Any) -> str:
@@ -543,8 +546,8 @@ def load_step(item: Cursor, given: Input, scope: ex.Scope, first: bool) -> Step:
     step = Step(None)
     if "select" in parts:
         step.select = load_select(parts["select"], given, first)
-    elif isinstance(item.value, dict):
-        item.fail(f"{item.named()} has no `select`")
+    elif item.sound:
+        item.fail(f"{item.named()} has no `select`", "say where to go from the node before")
     step.entries = "entries" in parts and parts["entries"].flag()
     step.optional = "optional" in parts and parts["optional"].flag()
     if "descend" in parts:
@@ -587,6 +590,8 @@ def check_entry(cursor: Cursor, expression: Any, step: Step) -> None:
 
 def load_select(cursor: Cursor, given: Input, first: bool) -> Any:
     """Where the rows are: from the root for the first step, from the node before for the others."""
+    if given.format == ex.UNKNOWN:
+        return None
     if given.format == XML:
         return stream_path(cursor, given) if first else inner_path(cursor)
     ast = ex.jmespath(cursor)

@@ -57,8 +57,8 @@ def parse_one(text: str) -> tuple[PathStep, ...]:
         while end < len(text) and (text[end].isalnum() or text[end] in "_-.*"):
             end += 1
         name, i = text[i:end], end
-        if not name:
-            raise StreamPathError(f"`{text}` has no element name at character {end + 1}", end)
+        if not name or (name != "*" and not (name[0].isalpha() or name[0] == "_")):
+            raise StreamPathError(f"`{text}` has no element name at character {end - len(name) + 1}", end - len(name))
         predicates = []
         while i < len(text) and text[i] == "[":
             close = closing(text, i)

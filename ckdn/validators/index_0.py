@@ -6,5 +6,7 @@ MODULES = {
     "ckdn.digest/2": "digest_2",
     "ckdn.facts/1": "facts_1",
     "ckdn.finding/1": "finding_1",
+    "ckdn.launchers/1": "launchers_1",
     "ckdn.meta/1": "meta_1",
+    "ckdn.spec/1": "spec_1",
 }

@@ -391,19 +391,26 @@ def as_text(value: Any) -> str:
         raise Refused("a number of thousands of digits cannot be written") from None
 
 
-def render(parts: tuple[Any, ...], row: Row) -> str:
-    """A template over a row. An absent placeholder vanishes with the text before it, the first with the text after."""
-    out = pending = ""
+CLOSERS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
+
+
+def render(parts: tuple[Any, ...], row: Mapping[str, Any]) -> str:
+    """A template over a row.
+
+    An absent placeholder vanishes with the text before it, and with the bracket or quote that this text opens; the
+    first one with the text after it.
+    """
+    out = pending = closer = ""
     skip = False
     for part in parts:
         if isinstance(part, str):
-            pending = "" if skip else part
-            skip = False
+            pending = "" if skip else part.removeprefix(closer)
+            skip, closer = False, ""
             continue
         value = row.get(part[0])
         if value is None or value == "":
-            pending, skip = "", not out
+            pending, skip, closer = "", not out, CLOSERS.get(pending[-1:], "")
         else:
             out += pending + as_text(value)
-            pending, skip = "", False
+            pending, skip, closer = "", False, ""
     return out + pending

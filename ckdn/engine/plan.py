@@ -119,8 +119,7 @@ class Plan:
         format = given.format if given is not None and row_set.steps else ""
         rows = self.rows[row_set.name] = Rows(row_set, format, self.context)
         if row_set.origin:
-            origin = self.rows[row_set.origin]
-            origin.sinks.append(copying(rows, later=row_set.stage > origin.spec.stage))
+            self.rows[row_set.origin].sinks.append(copying(rows))
         if row_set.without is not None:
             other = self.rows[row_set.without.rows]
             other.keep()
@@ -218,10 +217,8 @@ def finished_paths(spec: Spec) -> dict[str, set[str]]:
     return found
 
 
-def copying(rows: Rows, *, later: bool) -> Sink:
+def copying(rows: Rows) -> Sink:
     """Rows made from other rows: a copy each, since they get fields of their own."""
-    if later:
-        return lambda row: rows.defer(dict(row))
 
     def push(row: dict[str, Any]) -> None:
         own = dict(row)

@@ -49,9 +49,7 @@ class Reading:
                     self.read(name, stage)
             for row_set in plan.spec.rows:
                 if row_set.stage == stage:
-                    rows = plan.rows[row_set.name]
-                    self.guarded(row_set.name, rows.release)
-                    self.guarded(row_set.name, rows.finish)
+                    self.guarded(row_set.name, plan.rows[row_set.name].finish)
 
     def guarded(self, name: str, work: Callable[[], None]) -> None:
         """Do something that may find that the input is not understood."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ckdn.engine import jmes
 from ckdn.engine.fields import as_text, compile_field, kept_function, node_function, number_from
+from ckdn.engine.jmes_functions import EvaluationError
 from ckdn.engine.source import BoundPassed, Refused
 
 TYPE_CHECKING = False
@@ -55,15 +56,17 @@ class Rows:
         self.without: tuple[Rows, tuple[str, ...], Callable[[Row], bool] | None] | None = None
         self.kept: list[Row] | None = None
         """Finished rows, if another row set looks into these."""
-        self.deferred: list[Row] = []
-        """Rows of the origin that came before the pass in which these rows are made."""
 
     def push(self, node: Any, row: Row) -> None:
         """Take one raw row: what the source gave (``row``), and the node that fields look at."""
         if self.needs_object and not isinstance(node, dict):
             raise Refused(f"an item is no object but {kind_word(node)}")
-        for name, read in self.fields:
-            row[name] = read(node, row)
+        name = ""
+        try:
+            for name, read in self.fields:
+                row[name] = read(node, row)
+        except EvaluationError as e:
+            raise Refused(f"the field `{name}`: {e}") from None
         if self.where is not None and not self.where(row):
             return
         if self.spec.dedup:
@@ -77,16 +80,6 @@ class Rows:
             self.out(row)
         else:
             self.hold(self.held, row)
-
-    def defer(self, row: Row) -> None:
-        """Take a row of the origin now, but make a row of it only when the rows it looks into are there."""
-        self.hold(self.deferred, row)
-
-    def release(self) -> None:
-        """The pass of these rows has come."""
-        rows, self.deferred = self.deferred, []
-        for row in rows:
-            self.push(row, row)
 
     def hold(self, rows: list[Row], row: Row) -> None:
         """Keep a row, within the bound."""
@@ -282,9 +275,9 @@ class Walk:
                 raise Refused(f"the rows `{self.rows.name}` are not where the spec expects them")
             return
         if step.entries:
-            if not isinstance(value, dict):
+            if not isinstance(value, dict) and value != []:  # PHP writes an empty map as a list
                 raise Refused(f"the rows `{self.rows.name}`: {kind_word(value)} where keys were expected")
-            value = [{"key": k, "value": v} for k, v in value.items()]
+            value = [{"key": k, "value": v} for k, v in value.items()] if value else []
         for position, item in enumerate(value if isinstance(value, list) else [value]):
             self.enter(item, number, kept, position)
 

@@ -12,7 +12,7 @@ from ckdn.engine.text import bom_of, utf8_chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from ckdn.engine.source import Source
@@ -269,15 +269,15 @@ def array_items(source: Source) -> Iterator[Any]:
 class Records:
     """Iterates over the records of an ndjson source: one JSON object a line."""
 
-    def __init__(self, source: Source, given: Input) -> None:
+    def __init__(self, source: Source, given: Input, on_stray: Callable[[bytes], None] | None = None) -> None:
         self.source = source
         self.given = given
+        self.on_stray = on_stray
         self.strays = 0
         self.first_stray = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         decode = decoder().decode
-        shaped = self.given.root_names
         number = 0
         for raw, ended in raw_lines(self.source):
             number += 1
@@ -301,10 +301,6 @@ class Records:
             if value is None:
                 self.stray(line, number)
                 continue
-            if shaped:
-                problem = shape_problem(self.given, value)
-                if problem is not None:
-                    raise Refused(f"{self.source.name}: line {number}: {problem}")
             yield value
 
     def stray(self, line: str, number: int) -> None:
@@ -312,6 +308,8 @@ class Records:
         if self.given.stray == "refuse":
             raise Refused(f"{self.source.name}: line {number} is no JSON object: {quoted(line)}")
         self.strays += 1
+        if self.on_stray is not None:
+            self.on_stray(line.encode("utf-8", "replace"))
         self.first_stray = self.first_stray or line
 
 

@@ -79,7 +79,10 @@ class Reading:
             wanted = name in self.plan.lookers or (given is not None and given.source == "file")
             if sets or (stage == 0 and wanted):
                 self.guarded(name, lambda: self.read_text(given, name, sets, sources, stage))
-        elif sets or stage == 0:
+            return
+        if stage == 0 and self.plan.lookers.get(name):
+            self.guarded(name, lambda: self.read_text(None, name, [], sources, stage))
+        if sets or stage == 0:
             read = {JSON: self.read_json, NDJSON: self.read_ndjson, XML: self.read_xml}[given.format]
             self.guarded(name, lambda: read(given, sets, sources, stage))
 
@@ -105,7 +108,7 @@ class Reading:
 
         readers = [LineRows(s.lines, self.plan.context, pusher(self.plan.rows[s.name])) for s in sets if s.lines]
         lookers = self.plan.lookers.get(name, []) if stage == 0 else []
-        silence = self.plan.silence if name == LOG and stage == 0 else None
+        silence = self.plan.silence if name == LOG and stage == 0 and not self.is_document(name) else None
         prefix = Prefixed(given.prefix) if given is not None and given.prefix is not None else None
         for source in sources:
             blocks = TextBlocks(source)
@@ -130,6 +133,11 @@ class Reading:
                 raise BoundPassed(reader.overflow)
             if reader.details_dropped:
                 self.notes.append(f"{name}: {reader.details_dropped} lines of detail were dropped")
+
+    def is_document(self, name: str) -> bool:
+        """Whether an input is no text: its lines are then explained by whoever reads the document."""
+        given = self.plan.formats.get(name)
+        return given is not None and given.format != TEXT
 
     # --- documents -----------------------------------------------------------------------------------------------
 
@@ -162,7 +170,8 @@ class Reading:
         wanted = self.wanted(given.name) if stage == 0 else []
         takers = [*wanted, *[walk.root for walk in walks]]
         for source in sources:
-            records = jsondoc.Records(source, given)
+            silence = self.plan.silence if given.name == LOG and stage == 0 else None
+            records = jsondoc.Records(source, given, silence.unexplained if silence is not None else None)
             for position, record in enumerate(records, 1):
                 self.filled.add(given.name)
                 for take in takers:
@@ -206,7 +215,8 @@ class Reading:
         for proof in self.plan.spec.proof:
             if proof.kind == "holds" and proof.input == name:
                 format = self.plan.formats[name].format
-                read, evidence = node_function(proof.expression, format), self.plan.evidence[id(proof)]
+                asked = f"boolean({proof.expression})" if format == XML else proof.expression
+                read, evidence = node_function(asked, format), self.plan.evidence[id(proof)]
                 found.append(evidence_of(read, evidence, every=format != NDJSON))
         return found
 

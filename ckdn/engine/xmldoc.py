@@ -194,6 +194,7 @@ def root_of(source: Source) -> Any:
     try:
         chunk, controls = opened(source, reader)
         parser = etree.XMLPullParser(events=(), **parser_options())
+        ended = False
         try:
             while chunk:
                 total += len(chunk)
@@ -201,9 +202,10 @@ def root_of(source: Source) -> Any:
                     raise BoundPassed(f"{source.name} is larger than {MAX_BYTES >> 20} MiB")
                 parser.feed(chunk)
                 chunk = next_chunk(reader, controls)
+            ended = True
             root = parser.close()
         except etree.XMLSyntaxError as e:
-            raise Refused(f"{source.name}: {explained(e)}") from None
+            raise Refused(f"{source.name}: {explained(e, ended)}") from None
     finally:
         reader.close()
     check_entities(source.name, root)
@@ -243,15 +245,18 @@ def stream(source: Source, given: Input, triggers: Sequence[Trigger]) -> None:
         chunk, controls = opened(source, reader)
         walker = Walker(source.name, given, triggers)
         parser = etree.XMLPullParser(events=("start", "end"), **parser_options())
+        ended = False
         try:
             while chunk:
                 parser.feed(chunk)
                 walker.take(parser.read_events())
                 chunk = next_chunk(reader, controls)
+            ended = True
             parser.close()
             walker.take(parser.read_events())
         except etree.XMLSyntaxError as e:
-            raise Refused(f"{source.name}: {explained(e)}") from None
+            walker.take(parser.read_events())  # what stands before the mistake
+            raise Refused(f"{source.name}: {explained(e, ended)}") from None
     finally:
         reader.close()
     walker.finish()
@@ -328,8 +333,9 @@ def free(element: Any) -> None:
     if parent is None:
         return
     element.clear(keep_tail=False)
-    while len(parent) > 1:
-        del parent[0]
+    # Only what stands before: the parser may be ahead, and what follows still needs its parent.
+    while (before := element.getprevious()) is not None:
+        parent.remove(before)
 
 
 def check_prolog(name: str, head: bytes) -> None:
@@ -417,15 +423,10 @@ def strip_namespaces(root: Any) -> None:
             element.tag = element.tag.rpartition("}")[2]
 
 
-def explained(error: Any) -> str:
-    """A parser's complaint as one line."""
+def explained(error: Any, ended: bool) -> str:
+    """A parser's complaint as one line; ``ended``: it came when there was nothing more to read."""
     message = str(error.msg or "not XML").split("\n")[0]
-    line = getattr(error, "lineno", None)
-    if (
-        "Premature end" in message
-        or "Couldn't find end" in message
-        or "EndTag" in message
-        or "no element found" in message
-    ):
-        return f"the XML is cut off ({quoted(message, 120)})"
-    return f"not XML: {quoted(message, 120)}" + (f" in line {line}" if line and "line" not in message else "")
+    line = getattr(error, "lineno", 0) or 0
+    if ended and not message.startswith("Extra content"):
+        return f"the XML is cut off (line {line})" if line else "the XML is cut off"
+    return f"not XML: {quoted(message, 120)}"

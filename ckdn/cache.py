@@ -1,7 +1,7 @@
-"""The user cache: loaded project specs and configs, keyed by content and version.
+"""The user cache: loaded project specs and configs, keyed by content, by ckdn's own code and by Python's version.
 
-Never trusted more than its owner: a folder that is a link, somebody else's or open to others is not used, and an entry
-that is torn or of another Python is a miss. ``CKDN_CACHE=off`` and ``CI`` turn it off.
+Never trusted more than its owner: a folder or an entry that is a link, somebody else's or open to others is not used,
+and an entry that is torn or of another Python is a miss. ``CKDN_CACHE=off`` and ``CI`` turn it off.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ import os
 import stat
 import sys
 
-from ckdn import __version__
+import ckdn
+from ckdn.hashing import sha256_hex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 FORMAT = 1
 MAX_ENTRIES = 512
+STATE: list[str] = []
+"""What :func:`code_state` said, once."""
 
 
 def usable(environ: dict[str, str] | os._Environ[str]) -> bool:
@@ -44,19 +48,39 @@ def folder(environ: dict[str, str] | os._Environ[str]) -> str | None:
             found = os.lstat(path)
         except OSError:
             return None
-    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-    return path if private else None
+    return path if is_private(found, stat.S_ISDIR) else None
+
+
+def is_private(found: os.stat_result, kind: Callable[[int], bool]) -> bool:
+    """Whether something is of that kind, ours, and nobody else's to read or write."""
+    return kind(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def key_of(kind: str, *parts: str) -> str:
     """The file name of an entry; every part that decides what the value is belongs into it."""
-    from ckdn.hashing import sha256_hex
+    if not STATE:
+        STATE.append(code_state())
+    own = [str(FORMAT), ckdn.__version__, sys.implementation.cache_tag or "", *STATE]
+    return f"{kind}-{sha256_hex(chr(0).join([*own, *parts]).encode('utf-8', 'surrogateescape'))}"
 
-    return (
-        kind
-        + "-"
-        + sha256_hex("\0".join([str(FORMAT), __version__, sys.implementation.cache_tag or "", *parts]).encode())
-    )
+
+def code_state() -> str:
+    """What tells this code from other code of the same version: a clone changes without a new number.
+
+    Size and modification time of the modules that make what is kept; any way of installing changes them too.
+    """
+    package = ckdn.__path__[0]
+    files = [os.path.join(package, name) for name in ("config.py", "catalog.py")]
+    folder = os.path.join(package, "spec")
+    try:
+        files += sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".py"))
+    except OSError:  # a wheel that is imported unextracted: the archive stands for all of them
+        files = [os.path.dirname(package)]
+    state = []
+    for path in files:
+        found = os.stat(path)
+        state.append(f"{found.st_size} {found.st_mtime_ns}")
+    return " ".join(state)
 
 
 def get(path: str | None, key: str) -> Any:
@@ -64,7 +88,10 @@ def get(path: str | None, key: str) -> Any:
     if path is None:
         return None
     try:
-        with open(os.path.join(path, key), "rb") as file:
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+        with open(os.open(os.path.join(path, key), flags), "rb") as file:
+            if not is_private(os.fstat(file.fileno()), stat.S_ISREG):
+                return None
             data = file.read()
     except OSError:
         return None
@@ -80,9 +107,9 @@ def put(path: str | None, key: str, value: Any) -> None:
     """Keep a value; a cache that cannot be written is no problem of a run."""
     if path is None:
         return
-    data = marshal.dumps(value)
     temp = os.path.join(path, f".{key}.{os.getpid()}")
     try:
+        data = marshal.dumps(value)
         fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             os.write(fd, binascii.crc32(data).to_bytes(4, "big") + data)
@@ -90,7 +117,7 @@ def put(path: str | None, key: str, value: Any) -> None:
             os.close(fd)
         os.replace(temp, os.path.join(path, key))
         trim(path)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a value that marshal does not hold
         return
 
 

@@ -7,6 +7,7 @@ project's is taken, and that is said.
 from __future__ import annotations
 
 import os
+import stat
 
 from ckdn import cache, resources
 from ckdn.errors import Problem, SpecError, near
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".yaml", ".yml", ".toml")
 BUILT_IN = "built-in"
 MAX_SPEC_BYTES = 1 << 20
+MAX_NAME = 100
 
 
 class Found(Struct):
@@ -44,6 +46,8 @@ class Loaded(Struct):
     spec: Spec
     origin: str
     sha256: str
+    needs: tuple[str, ...] = ()
+    """The names of other specs that it was made from or chooses from."""
 
 
 class Catalog:
@@ -63,6 +67,8 @@ class Catalog:
         """Paths in messages are relative to this folder."""
         self.loaded: dict[str, Loaded] = {}
         self.loading: list[str] = []
+        self.chosen: dict[str, str] = {}
+        """Names that `override` decided, with what there is to say about it."""
         self.cache_folder = cache.folder(self.environ)
 
     # --- names ---------------------------------------------------------------------------------------------------
@@ -90,11 +96,15 @@ class Catalog:
     def package_files(self) -> list[tuple[str, str]]:
         """Spec files of installed packages (entry points ``ckdn.specs`` name packages): (name, path)."""
         from importlib.metadata import entry_points  # 40 ms: asked only for a name that nothing else has
+        from importlib.util import find_spec
 
         found = []
         for point in sorted(entry_points(group="ckdn.specs"), key=lambda p: p.value):
-            module = point.load()
-            for folder in getattr(module, "__path__", ()):
+            try:
+                module = find_spec(point.module)  # a top-level package is found without running its code
+            except Exception:  # a broken package is no business of whoever asks for another name
+                continue
+            for folder in (module.submodule_search_locations if module is not None else None) or ():
                 found += [(stem, os.path.join(folder, file)) for stem, file in spec_files(folder).items()]
         return found
 
@@ -131,23 +141,28 @@ class Catalog:
         return places[0]
 
     def check_shadowing(self, name: str, places: list[Found], project: list[Found]) -> None:
-        """Two different files of one name need an override, and only the project's may win by it."""
+        """Two different files of one name need an override, which takes the first; never two of the project's."""
         different = [p for p in places[1:] if p.data != places[0].data]
         if not different:
             return
-        if name in self.override and len(project) == 1:
-            return
+        two_of_project = any(p.data != project[0].data for p in project[1:])
         both = f"{places[0].origin} and {different[0].origin}"
-        mend = f'rename one, or say `override = ["{name}"]` in [run] to use the project\'s'
-        if len(project) > 1:
+        if name in self.override and not two_of_project:
+            self.chosen[name] = f"the spec `{name}` exists twice: {both}; the first is used, by override"
+            return
+        mend = f'rename one, or say override = ["{name}"] in [run] to use {places[0].origin}'
+        if two_of_project:
             mend = "keep one of them"
-        raise SpecError(Problem(f"the spec `{name}` exists twice: {both}", path=places[0].origin, mend=mend))
+        where = project[0].origin if project else different[0].origin
+        raise SpecError(Problem(f"the spec `{name}` exists twice: {both}", path=where, mend=mend))
 
-    def overridden(self, name: str) -> str:
-        """What to say when the project's spec is used instead of another of the same name; empty when it is not."""
-        if name not in self.override:
-            return ""
-        return f"the spec `{name}` is the project's own, by override"
+    def overridden(self, parser: str, loaded: Loaded) -> str:
+        """What to say when `override` decided about a spec or what it is made from; empty when it did not.
+
+        ``parser`` is the name that was asked for, ``loaded`` what it means (a variant has another name).
+        """
+        names = (parser, loaded.spec.name, *loaded.needs, *[i.spec for i in loaded.spec.includes])
+        return "; ".join([self.chosen[name] for name in dict.fromkeys(names) if name in self.chosen])
 
     def shown(self, path: str) -> str:
         """A path for messages and meta: relative to the project where it lies below it."""
@@ -170,7 +185,7 @@ class Catalog:
         sha256, needs, frozen = compiled
         if any(self.elsewhere(n) for n in (name, *needs)):
             return None
-        return Loaded(thaw(frozen), BUILT_IN, sha256)
+        return Loaded(thaw(frozen), BUILT_IN, sha256, needs)
 
     def elsewhere(self, name: str) -> bool:
         """Whether a folder of the project or the user has a file of that name."""
@@ -184,18 +199,18 @@ class Catalog:
         """A spec from its file, or from the cache when neither it nor what it needs has changed."""
         found = self.find(name) if plain_name(name) else None
         if found is None:
-            raise SpecError(f"unknown spec `{name}`" + (f"; {hint}" if (hint := near(name, self.names())) else ""))
+            raise SpecError(Problem(f"unknown spec '{name}'", mend=near(name, self.names())))
         sha256 = sha256_hex(found.data)
         key = cache.key_of("spec", name, found.origin, sha256)
         kept = cache.get(self.cache_folder, key)
         if kept is not None and all(self.sha256_of(n) == sha for n, sha in kept[0]):
-            return Loaded(thaw(kept[1]), found.origin, sha256)
+            return Loaded(thaw(kept[1]), found.origin, sha256, tuple(n for n, _ in kept[0]))
         spec, document = self.read(name, found)
         from ckdn.spec.compiled import needs  # with the loader, which this path has loaded
 
         depends = tuple((n, self.sha256_of(n)) for n in needs(document.value))
         cache.put(self.cache_folder, key, (depends, freeze(spec)))
-        return Loaded(spec, found.origin, sha256)
+        return Loaded(spec, found.origin, sha256, tuple(n for n, _ in depends))
 
     def sha256_of(self, name: str) -> str:
         """The content of the file that a name means now."""
@@ -211,7 +226,7 @@ class Catalog:
             raise SpecError(f"`{self.loading[0]}` needs itself: {' → '.join([*self.loading, name])}")
         found = found or self.find(name)
         if found is None:
-            raise SpecError(f"unknown spec `{name}`")
+            raise SpecError(Problem(f"unknown spec '{name}'", mend=near(name, self.names())))
         self.loading.append(name)
         try:
             shown = resources.origin("parsers.d", found.file_name) if found.origin == BUILT_IN else found.origin
@@ -255,7 +270,7 @@ class Catalog:
 
 def plain_name(name: str) -> bool:
     """A spec's name and nothing else."""
-    return bool(name) and name.isascii() and name.replace("_", "a").isalnum()
+    return 0 < len(name) <= MAX_NAME and name[0] != "_" and name.isascii() and name.replace("_", "a").isalnum()
 
 
 def spec_files(folder: str) -> dict[str, str]:
@@ -278,8 +293,6 @@ def read_regular(path: str) -> bytes | None:
     except OSError as e:
         raise SpecError(Problem(f"cannot be read: {e.strerror}", path=path)) from None
     with os.fdopen(fd, "rb") as file:
-        import stat
-
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise SpecError(Problem("is no regular file", path=path))
         data = file.read(MAX_SPEC_BYTES + 1)

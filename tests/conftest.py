@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.projects import Project
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # No deadline: no test of ours depends on the clock. The fast tier is the same on every machine and run (derandomize);
@@ -88,3 +90,17 @@ def forms(
         "wheel": runner(environments["wheel"]),
         "zip": runner(sys.executable, PYTHONPATH=str(built["wheel"])),
     }
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of every throw-away project: only the first one reads the built-in specs from their files."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def project(tmp_path: Path, shared_cache: Path) -> Project:
+    """An empty project with a home of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return Project(tmp_path / "project", home, shared_cache)

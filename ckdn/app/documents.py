@@ -6,13 +6,16 @@ import json
 import os
 
 from ckdn import resources
+from ckdn.app.inputs import NotRegular, open_regular
 from ckdn.errors import CkdnError, ConfigError, Problem, near
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# Imports inside functions: every command but `run` loads this module, and few documents need the loaders.
 SUFFIX = ".schema.json"
+READ_BYTES = 1 << 26
 
 
 def schema_files() -> dict[str, str]:
@@ -56,9 +59,14 @@ def export_schemas(folder: str) -> list[str]:
 
 def validate_file(path: str, cwd: str) -> list[Problem]:
     """What is wrong with one document; empty when nothing is."""
+    data = b""
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        reader = open_regular(path)
+        while chunk := reader.read(READ_BYTES):
+            data += chunk
+        reader.close()
+    except NotRegular:
+        raise ConfigError(Problem("is no regular file", path=path)) from None
     except OSError as e:
         raise ConfigError(Problem(f"cannot be read: {e.strerror}", path=path)) from None
     if path.endswith((".yaml", ".yml", ".toml")):
@@ -108,7 +116,7 @@ def validate_source(path: str, data: bytes) -> list[Problem]:
             from ckdn.app.project import open_project
 
             folder = os.path.dirname(os.path.abspath(path))
-            open_project(folder, os.path.abspath(path), {**os.environ, "CKDN_CACHE": "off"})
+            open_project(folder, path, {**os.environ, "CKDN_CACHE": "off"})
             return []
     except CkdnError as e:
         return list(e.problems)

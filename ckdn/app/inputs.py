@@ -6,6 +6,7 @@ import os
 import stat
 
 from ckdn import rundir
+from ckdn.bounds import safe
 from ckdn.engine.source import Source, Unread
 from ckdn.spec.types import LOG
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from ckdn.engine.source import Reader
     from ckdn.spec.types import Input, Spec
 
+TAIL_BYTES = 1 << 16
+CONTEXT_LINES = 200
+"""So many lines before a tail are masked with it; the private keys in use are shorter."""
 STREAM_FILES = {LOG: "full.log", "stdout": "stdout.log", "stderr": "stderr.log"}
 
 
@@ -123,18 +127,23 @@ def collect_reports(
 ) -> tuple[list[str], list[str]]:
     """Copy the reports a check says are written elsewhere into the run directory.
 
-    Regular files below ``root`` that were written since the start. Gives the names in the run directory and notes.
+    Regular files below ``root`` that were written since the start, never those of stored runs. Gives the names in the
+    run directory and notes.
     """
     import glob  # only checks with `reports`
     import shutil
 
     names: list[str] = []
     notes: list[str] = []
-    real_root = os.path.realpath(root)
+    seen: set[str] = set()
+    real_root, runs_dir = os.path.realpath(root), os.path.realpath(os.path.dirname(run_dir))
     for pattern in patterns:
         stale = outside = 0
         for found in sorted(glob.glob(pattern, root_dir=root, recursive=True)):
-            path = os.path.join(root, found)
+            path = os.path.normpath(os.path.join(root, found))
+            if path in seen or os.path.realpath(path).startswith(runs_dir + os.sep):
+                continue
+            seen.add(path)
             if not os.path.realpath(path).startswith(real_root + os.sep) or not os.path.isfile(path):
                 outside += 1
             elif probe is not None and not rundir.is_fresh(path, probe):
@@ -144,9 +153,11 @@ def collect_reports(
                 shutil.copy2(path, os.path.join(run_dir, name))
                 names.append(name)
         if stale:
-            notes.append(f"{stale} reports that match {pattern} are older than this run and were not read")
+            what = f"1 report that matches {pattern} is" if stale == 1 else f"{stale} reports that match {pattern} are"
+            notes.append(f"not read: {what} older than this run")
         if outside:
-            notes.append(f"{outside} matches of {pattern} are no regular files below the project and were not read")
+            what = f"1 match of {pattern} is" if outside == 1 else f"{outside} matches of {pattern} are"
+            notes.append(f"not read: {what} no regular file below the project")
     return names, notes
 
 
@@ -160,18 +171,39 @@ def free_name(folder: str, name: str) -> str:
     return candidate
 
 
-def tail_of(path: str, lines: int, window: int = 1 << 18) -> list[str]:
-    """The last lines of a log, clean; only its end is read."""
-    from ckdn.engine.text import read_lines  # only red runs
+def tail_of(path: str, lines: int) -> list[str]:
+    """The last lines of a log, clean and masked; only its end is read. Empty when it cannot be read."""
 
     def opened() -> Reader:
         reader = open_regular(path)
-        size = os.fstat(reader.fileno()).st_size  # type: ignore[attr-defined]
-        if size > window:
-            os.lseek(reader.fileno(), size - window, os.SEEK_SET)  # type: ignore[attr-defined]
+        fd: int = reader.fileno()  # type: ignore[attr-defined]
+        os.lseek(fd, tail_start(fd, lines + CONTEXT_LINES), os.SEEK_SET)
         return reader
 
     try:
-        return read_lines(Source(os.path.basename(path), opened), lines)
-    except OSError:
+        return last_lines(Source(os.path.basename(path), opened), lines)
+    except (OSError, NotRegular):
         return []
+
+
+def last_lines(source: Source, lines: int) -> list[str]:
+    """The last lines of a text, masked together with those before: a private key may begin there."""
+    from ckdn.engine.text import read_lines  # only red runs
+
+    found = read_lines(source, lines + CONTEXT_LINES) if lines else []
+    return safe("\n".join(found)).split("\n")[-lines:] if found else []
+
+
+def tail_start(fd: int, lines: int) -> int:
+    """Where to start reading so that the file's last lines come, whole; the start of a file with another encoding."""
+    from ckdn.engine.text import LINE_BYTES, bom_of  # only red runs
+
+    if bom_of(os.pread(fd, 4, 0))[1] not in ("", "utf-8"):
+        return 0
+    size = os.fstat(fd).st_size
+    at, found = size, 0
+    while at > 0 and found <= lines and size - at < lines * LINE_BYTES:
+        step = min(at, TAIL_BYTES)
+        at -= step
+        found += os.pread(fd, step, at).count(b"\n")
+    return at

@@ -6,6 +6,8 @@ import os
 
 from ckdn import digest, jsonout
 from ckdn.app import inputs as binding
+from ckdn.app.options import read_options
+from ckdn.bounds import safe
 from ckdn.engine.interpret import Settings, interpret
 from ckdn.engine.source import Source, Unread
 from ckdn.errors import ConfigError, Problem, near
@@ -15,17 +17,19 @@ from ckdn.verdict import decide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ckdn.catalog import Catalog, Loaded
+    from ckdn.catalog import Catalog
     from ckdn.engine.source import Reader
     from ckdn.model import Facts
+    from ckdn.spec.types import Spec
 
     Bound = dict[str, "tuple[Source, ...] | Unread"]
 
 FORMATS = ("facts", "findings", "digest")
 STDIN = "-"
+TAIL_LINES = 40
 
 
 class Parsed(Struct):
@@ -44,26 +48,30 @@ def parse_output(
     spec_name: str,
     first: str | None,
     *,
-    inputs: Mapping[str, str],
+    inputs: Sequence[tuple[str, str]] = (),
     options: Mapping[str, str],
     rc: int | None,
     format: str,
     stdin: Reader,
-    cwd: str,
+    roots: tuple[str, ...],
 ) -> Parsed:
     """Interpret files (or stdin) with a spec.
 
     ``first`` is the file of the spec's first input (``-`` is stdin), ``inputs`` bind others by name, ``options`` are
-    texts as on the command line. Raises :class:`ConfigError` and :class:`SpecError` for what cannot be asked.
+    texts as on the command line, ``roots`` the spellings of the folder that paths become relative to. Raises
+    :class:`ConfigError` and :class:`SpecError` for what cannot be asked.
     """
     declared = catalog.load(spec_name).spec.options
-    values = {**defaults(declared), **{name: option_value(name, text, declared) for name, text in options.items()}}
+    values, of_check = read_options(options, declared)
     loaded = catalog.resolve(spec_name, values)
-    bound = bind(loaded, first, inputs, stdin)
+    bound = bind(loaded.spec, given_inputs(loaded.spec, first, inputs), stdin)
     settings = Settings(
         0 if rc is None else rc,
         values,
-        roots=(cwd,),
+        tuple(of_check.get("fail_on", ("error",))),
+        of_check.get("allow_empty", False),
+        "findings_on_zero" in of_check,
+        roots=roots,
         launchers=catalog.launchers() if any(p.kind == "exit_code" for p in loaded.spec.proof) else (),
     )
     included = {
@@ -71,71 +79,53 @@ def parse_output(
     }
     facts = interpret(loaded.spec, bound, settings, included)
     reason = "; ".join(facts.problems) or facts.bound_passed
-    status = ""
-    if rc is not None:
-        verdict = decide(Ending(rc), facts)
-        status = verdict.status
-    if format == "digest":
-        document = digest.build(
-            check=spec_name, run_dir="-", ending=Ending(rc or 0), verdict=decide(Ending(rc or 0), facts), facts=facts,
-            log_tail=log_tail(bound, facts, status),
-        )  # fmt: skip
-        output = digest.serialise(document)
-    elif format == "findings":
+    verdict = None if rc is None else decide(Ending(rc), facts)
+    if format == "findings":
         output = b"".join(digest.finding_lines(facts.records, spec_name, loaded.spec.name))
+    elif format == "facts" or rc is None or verdict is None:
+        output = (jsonout.dumps(facts_document(facts)) + "\n").encode("utf-8", "replace")
     else:
-        output = (jsonout.dumps(facts_document(facts)) + "\n").encode()
-    return Parsed(output, facts.understood, reason, status)
+        tail = log_tail(bound, facts, verdict.status)
+        output = digest.serialise(
+            digest.build(
+                check=spec_name, run_dir="-", ending=Ending(rc), verdict=verdict, facts=facts, log_tail=tail,
+                notes=[note for note in [catalog.overridden(spec_name, loaded)] if note],
+            )
+        )  # fmt: skip
+    return Parsed(output, facts.understood, reason, "" if verdict is None else verdict.status)
 
 
-def defaults(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The options that have a default."""
-    return {name: schema["default"] for name, schema in declared.items() if "default" in schema}
-
-
-def option_value(name: str, text: str, declared: Mapping[str, Mapping[str, Any]]) -> Any:
-    """An option from the command line, by its declared type."""
-    schema = declared.get(name)
-    if schema is None:
-        raise ConfigError(Problem(f"unknown option `{name}`", path="--option", mend=near(name, declared)))
-    kind = schema.get("type", "string")
-    value: Any = text
-    try:
-        if kind == "integer":
-            value = int(text)
-        elif kind == "number":
-            value = float(text) if not text.lstrip("-").isdigit() else int(text)
-        elif kind == "boolean":
-            value = {"true": True, "false": False}[text]
-        elif kind == "array":
-            value = [part for part in text.strip("[]").replace('"', "").replace(" ", "").split(",") if part]
-    except (ValueError, KeyError):
-        raise ConfigError(Problem(f"the option `{name}` is {text!r}", path="--option", mend=f"give a {kind}")) from None
-    allowed = schema.get("enum") or schema.get("items", {}).get("enum")
-    for item in value if isinstance(value, list) else [value]:
-        if allowed and item not in allowed:
-            mend = near(str(item), map(str, allowed)) or f"one of {', '.join(map(str, allowed))}"
-            raise ConfigError(Problem(f"the option `{name}` cannot be {item!r}", path="--option", mend=mend))
-    return value
-
-
-def bind(loaded: Loaded, first: str | None, given: Mapping[str, str], stdin: Reader) -> Bound:
-    """Files for inputs. What was not bound is missing if it is the first input, and empty otherwise."""
-    spec = loaded.spec
-    names = [i.name for i in spec.inputs] or [LOG]
-    known = list(dict.fromkeys([*names, LOG]))
-    bound: Bound = {}
-    for name, path in given.items():
-        if name not in known:
+def given_inputs(spec: Spec, first: str | None, inputs: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Input name → its files in the order given; several only for an input whose `file` is a glob."""
+    names = input_names(spec)
+    given: dict[str, list[str]] = {names[0]: [first]} if first is not None else {}
+    for name, path in inputs:
+        if name not in names:
             what = f"the spec `{spec.name}` has no input `{name}`"
-            raise ConfigError(Problem(what, path="--input", mend=near(name, known)))
-        bound[name] = (source(path, stdin),)
-    if first is not None:
-        bound[names[0]] = (source(first, stdin),)
-    for position, name in enumerate(known):
+            raise ConfigError(Problem(what, path="--input", mend=near(name, names)))
+        given.setdefault(name, []).append(path)
+    globs = {i.name for i in spec.inputs if any(c in i.file for c in "*?[")}
+    for name, paths in given.items():
+        if len(paths) > 1 and name not in globs:
+            what = f"the input `{name}` was given {len(paths)} files: {', '.join(paths)}"
+            raise ConfigError(Problem(what, path="--input", mend="it is one file"))
+    if sum(paths.count(STDIN) for paths in given.values()) > 1:
+        raise ConfigError(Problem("stdin was given to two inputs", path="--input", mend="give one of them a file"))
+    return given
+
+
+def input_names(spec: Spec) -> list[str]:
+    """The names that can be bound, the first one first; the log always exists."""
+    return list(dict.fromkeys([*[i.name for i in spec.inputs], LOG]))
+
+
+def bind(spec: Spec, given: Mapping[str, Sequence[str]], stdin: Reader) -> Bound:
+    """Files for inputs. What was not bound is missing if it is the first input, and empty otherwise."""
+    bound: Bound = {name: tuple(source(path, stdin) for path in paths) for name, paths in given.items()}
+    for position, name in enumerate(input_names(spec)):
         if name not in bound:
-            hint = f"the input `{name}` was not given"
-            bound[name] = Unread(hint, missing=True) if position == 0 else (Source(name, Empty),)
+            reason = f"the input `{name}` was not given"
+            bound[name] = Unread(reason, missing=True) if position == 0 else (Source(name, Empty),)
     return bound
 
 
@@ -149,6 +139,8 @@ def source(path: str, stdin: Reader) -> Source:
         raise ConfigError(Problem("is no regular file", path=path, mend="pipe it: … | ckdn parse SPEC -")) from None
     except OSError as e:
         raise ConfigError(Problem(f"cannot be read: {e.strerror}", path=path)) from None
+    except ValueError:  # a NUL character
+        raise ConfigError(Problem("is no file name", path=path)) from None
     return binding.source_of(path, os.path.basename(path))
 
 
@@ -177,8 +169,11 @@ class Spooled:
 
         if self.spool is None:
             self.spool = tempfile.SpooledTemporaryFile(max_size=64 << 20)  # noqa: SIM115 - lives as long as the process
-            while chunk := self.stdin.read(1 << 20):
-                self.spool.write(chunk)
+            try:
+                while chunk := self.stdin.read(1 << 20):
+                    self.spool.write(chunk)
+            except OSError as e:
+                raise ConfigError(Problem(f"stdin cannot be read: {e.strerror}", path="ckdn parse")) from None
         self.spool.seek(0)
         spool = self.spool
 
@@ -195,17 +190,13 @@ class Spooled:
 def log_tail(bound: Bound, facts: Facts, status: str) -> list[str]:
     """The end of the log, where a run would show it."""
     log = bound.get(LOG)
-    if status in ("", "pass") or (status == "fail" and facts.failing) or log is None or isinstance(log, Unread):
+    if status == "pass" or (status == "fail" and facts.failing) or log is None or isinstance(log, Unread):
         return []
-    from ckdn.engine.text import read_lines  # only red results
-
-    return [line for one in log for line in read_lines(one, 40)][-40:]
+    return [line for one in log for line in binding.last_lines(one, TAIL_LINES)]
 
 
 def facts_document(facts: Facts) -> dict[str, Any]:
-    """``ckdn.facts/1``."""
-    from ckdn.bounds import safe  # every text that is printed is clean and masked
-
+    """``ckdn.facts/1``; every text in it is clean and masked."""
     document: dict[str, Any] = {
         "schema": "ckdn.facts/1",
         "spec": facts.spec,
@@ -233,8 +224,6 @@ def facts_document(facts: Facts) -> dict[str, Any]:
 
 def tidy(value: Any) -> Any:
     """A summary with clean, masked texts."""
-    from ckdn.bounds import safe
-
     if isinstance(value, dict):
         return {safe(str(k)): tidy(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -11,7 +11,8 @@ from ckdn.app import inputs as binding
 from ckdn.engine.interpret import Settings, interpret
 from ckdn.errors import ConfigError, ExitCode, Problem
 from ckdn.hashing import small_sha256
-from ckdn.model import PASS, Ending, Struct
+from ckdn.masking import mask
+from ckdn.model import PASS, Ending, Facts, Struct
 from ckdn.verdict import decide
 
 TYPE_CHECKING = False
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
     from ckdn.app.project import Project
     from ckdn.catalog import Loaded
     from ckdn.config import Check
-    from ckdn.model import Facts, Verdict
+    from ckdn.hashing import Hash
+    from ckdn.model import Verdict
     from ckdn.runner import Interrupts, Outcome
 
 COPY_BYTES = 1 << 20
+HASH_SMALL_BYTES = 1 << 18
+"""A report up to this size is hashed by the interpreter's own sha256; OpenSSL's is 5 times faster and 2 ms to load."""
+TRACEBACK = "traceback.txt"
 
 
 class RunResult(Struct):
@@ -50,7 +55,7 @@ def run_check(
 ) -> RunResult:
     """Run a check and store the evidence.
 
-    ``timeout`` (seconds) is used where neither the check nor the config sets one. Raises :class:`ConfigError` or
+    ``timeout`` (seconds) is used instead of the check's and the config's. Raises :class:`ConfigError` or
     :class:`SpecError` before anything is written when the check cannot run at all.
     """
     check = project.check(name)
@@ -95,9 +100,9 @@ class Run:
     def why_partial(self) -> str:
         """Why this run does not speak for the whole check; empty when it does."""
         if self.extra:
-            return "extra arguments: " + " ".join(self.extra)
+            return "extra arguments: " + " ".join(shown(self.extra))
         for variable in self.loaded.spec.env_narrows:
-            if self.environ.get(variable) or self.check.env.get(variable):
+            if self.check.env.get(variable, self.environ.get(variable)):
                 return f"{variable} is set"
         return ""
 
@@ -128,7 +133,7 @@ class Run:
             started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000Z"
             empty = small_sha256().hexdigest()
             return runner.Outcome(Ending(ExitCode.NOT_EXECUTABLE, refusal), started, 0.0, 0, empty, (), ())
-        limit = self.check.timeout or self.settings.timeout or timeout
+        limit = timeout or self.check.timeout or self.settings.timeout
         command = runner.Command(
             self.argv,
             self.cwd,
@@ -152,6 +157,24 @@ class Run:
 
     def facts(self, ending: Ending) -> Facts:
         """What the output says. A defect of the engine is a result that is not understood, with the traceback kept."""
+        try:
+            return self.read_output(ending)
+        except Exception as e:  # whatever a tool's output does to us, its run ends with a digest
+            return self.crashed(e)
+
+    def crashed(self, error: Exception) -> Facts:
+        """The facts of output that the parser could not survive."""
+        import traceback  # a defect of ckdn
+
+        with open(self.path_of(TRACEBACK), "w", encoding="utf-8", errors="replace") as file:
+            file.write("".join(traceback.format_exception(error)))
+        spec = self.loaded.spec
+        facts = Facts(spec.name, False, (f"the parser crashed ({type(error).__name__}: {error})",), [], {})
+        facts.promises_findings = bool(spec.findings or spec.includes)
+        return facts
+
+    def read_output(self, ending: Ending) -> Facts:
+        """Bind the inputs and interpret them."""
         probe = None if self.check.allow_stale else self.run_dir.probe
         if self.check.reports:
             self.reports, notes = binding.collect_reports(
@@ -190,7 +213,8 @@ class Run:
         """The digest."""
         notes = [f"partial: {self.partial}"] if self.partial else []
         notes += self.notes
-        overridden = self.project.catalog.overridden(self.check.parser)
+        notes += self.project.config.notes
+        overridden = self.project.catalog.overridden(self.check.parser, self.loaded)
         if overridden:
             notes.append(overridden)
         notes += outcome.notes
@@ -224,7 +248,7 @@ class Run:
     def artifacts(self, facts: Facts) -> list[str]:
         """The files of the run directory that hold evidence."""
         names = ["full.log"]
-        names += [n for n in ("stdout.log", "stderr.log") if os.path.exists(os.path.join(self.run_dir.path, n))]
+        names += [n for n in ("stdout.log", "stderr.log", TRACEBACK) if os.path.exists(self.path_of(n))]
         if facts.promises_findings:
             names.append("findings.jsonl")
         return names + self.reports
@@ -252,13 +276,13 @@ class Run:
 
     def meta(self, outcome: Outcome, ending: Ending, digest_bytes: int) -> dict[str, Any]:
         """``ckdn.meta/1``: everything about the run that is not a fact of its output."""
-        reports = [self.report_entry(name) for name in self.reports if os.path.isfile(self.path_of(name))]
+        reports = [self.report_entry(name) for name in self.reports if self.is_own_file(name)]
         meta: dict[str, Any] = {
             "schema": "ckdn.meta/1",
             "ckdn_version": __version__,
             "check": self.check.name,
             "parser": self.check.parser,
-            "command": [runner.printable(os.fsencode(a)) for a in self.argv],
+            "command": shown(self.argv),
             "rc": ending.rc,
             "timed_out": ending.timed_out,
             "interrupted": ending.interrupted,
@@ -277,7 +301,7 @@ class Run:
         if self.check.env:
             meta["env_keys"] = sorted(self.check.env)
         if self.extra:
-            meta["extra_args"] = [runner.printable(os.fsencode(a)) for a in self.extra]
+            meta["extra_args"] = shown(self.extra)
         if self.partial:
             meta["partial"] = self.partial
         return meta
@@ -286,10 +310,17 @@ class Run:
         """A file of the run directory."""
         return os.path.join(self.run_dir.path, name)
 
+    def is_own_file(self, name: str) -> bool:
+        """Whether a name is a regular file of the run directory, not a link out of it."""
+        path = self.path_of(name)
+        inside = os.path.realpath(path).startswith(os.path.realpath(self.run_dir.path) + os.sep)
+        return inside and os.path.isfile(path)
+
     def report_entry(self, name: str) -> dict[str, Any]:
         """Size and hash of one report."""
-        running, size = small_sha256(), 0
-        with open(self.path_of(name), "rb") as file:
+        path = self.path_of(name)
+        running, size = sha256_for(os.path.getsize(path)), 0
+        with open(path, "rb") as file:
             while chunk := file.read(COPY_BYTES):
                 running.update(chunk)
                 size += len(chunk)
@@ -313,6 +344,20 @@ def roots_of(root: str) -> tuple[str, ...]:
 def needs_launchers(loaded: Loaded) -> bool:
     """Whether the proof asks what the log says."""
     return bool(loaded.spec.findings) and any(p.kind == "exit_code" for p in loaded.spec.proof)
+
+
+def shown(arguments: Sequence[str]) -> list[str]:
+    """Arguments as text: whatever bytes they are, without control characters and secrets."""
+    return [mask(runner.printable(a.encode("utf-8", "surrogateescape"))) for a in arguments]
+
+
+def sha256_for(size: int) -> Hash:
+    """A running SHA-256 for so many bytes."""
+    if size <= HASH_SMALL_BYTES:
+        return small_sha256()
+    import hashlib  # a large report earns its loading back
+
+    return hashlib.sha256()
 
 
 def exit_code_of(rc: int, status: str) -> int:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 
 from ckdn import rundir
+from ckdn.app.inputs import NotRegular, open_regular, source_of, tail_of
+from ckdn.bounds import safe
+from ckdn.engine.text import TextBlocks
 from ckdn.errors import ConfigError, Problem, near
 from ckdn.model import Struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from ckdn.app.project import Project
@@ -93,18 +97,17 @@ def read_json(path: str) -> dict[str, Any]:
     return value
 
 
-def log_lines(run: Stored, tail: int | None) -> list[str]:
-    """The log of a run, clean and masked: all of it, or its last lines."""
-    from ckdn.app.inputs import source_of, tail_of
-    from ckdn.bounds import safe
-    from ckdn.engine.text import TextBlocks
-
+def log_text(run: Stored, tail: int | None) -> Iterator[str]:
+    """The log of a run in pieces, clean and masked: all of it, or its last lines."""
     path = os.path.join(run.path, "full.log")
-    if not os.path.exists(path):
-        raise ConfigError(Problem("the run has no log", path=path))
+    try:
+        open_regular(path).close()
+    except FileNotFoundError:
+        raise ConfigError(Problem("the run has no log", path=path)) from None
+    except (OSError, NotRegular):
+        raise ConfigError(Problem("the log cannot be read", path=path)) from None
     if tail is not None:
-        return safe("\n".join(tail_of(path, tail))).split("\n") if tail else []
-    lines: list[str] = []
+        yield from (line + "\n" for line in tail_of(path, tail))
+        return
     for block in TextBlocks(source_of(path, "full.log")):
-        lines += safe(block.decode("utf-8", "replace")).split("\n")[:-1]
-    return lines
+        yield safe(block.decode("utf-8", "replace"))

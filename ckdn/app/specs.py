@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     Bound = dict[str, "tuple[Source, ...] | Unread"]
 
+# Imports inside functions: every command but `run` loads this module, and only `spec` needs what they load.
 CASE_FILE = "case.yaml"
 DIGEST_FILE = "digest.json"
 STREAM_FILES = {LOG: "log.txt", "stdout": "stdout.txt", "stderr": "stderr.txt"}
@@ -97,7 +98,7 @@ def spec_source(catalog: Catalog, name: str) -> tuple[str, bytes]:
     catalog.load(name)
     found = catalog.find(name)
     if found is None:
-        raise SpecError(f"unknown spec `{name}`")
+        raise SpecError(f"unknown spec '{name}'")
     return found.origin, found.data
 
 

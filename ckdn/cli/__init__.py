@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ckdn.cli.output import complain, tell
 from ckdn.errors import CkdnError, ExitCode
 
 TYPE_CHECKING = False
@@ -25,8 +26,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return parser.main(arguments)
     except CkdnError as e:
-        from ckdn.cli.output import complain
-
         complain(e)
         return e.exit_code
     except KeyboardInterrupt:
@@ -46,10 +45,10 @@ def open_standard_streams() -> None:
 
 def report_bug() -> int:
     """A defect of ckdn: the traceback goes to a file, one line says where."""
-    import tempfile
+    import tempfile  # a defect of ckdn
     import traceback
 
-    from ckdn.cli.output import tell
+    from ckdn.bounds import safe
 
     text = traceback.format_exc()
     try:
@@ -59,5 +58,5 @@ def report_bug() -> int:
     except OSError:
         place = "(no file could be written)"
     last = text.strip().rsplit("\n", 1)[-1]
-    tell(f"ckdn: this is a bug in ckdn ({last[:200]}); please report it with the traceback in {place}")
+    tell(safe(f"ckdn: this is a bug in ckdn ({last[:200]}); please report it with the traceback in {place}"))
     return ExitCode.BUG

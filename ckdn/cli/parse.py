@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from ckdn.app.parse import FORMATS, parse_output
 from ckdn.app.project import checked_folder, open_project
-from ckdn.app.run import exit_code_of
+from ckdn.app.run import exit_code_of, roots_of
+from ckdn.bounds import safe
 from ckdn.catalog import Catalog
 from ckdn.cli import output
 from ckdn.cli.arguments import add, add_project
+from ckdn.config import ConfigNotFound
 from ckdn.errors import ConfigError, ExitCode, Problem
-
-TYPE_CHECKING = False
 
 DESCRIPTION = """\
 Read output that exists already with a spec. Nothing is run, nothing is written.
@@ -44,43 +43,41 @@ def run(asked: argparse.Namespace) -> int:
     if asked.format == "digest" and asked.rc is None:
         raise ConfigError(Problem("a digest needs the exit code", path="ckdn parse", mend="add --rc N"))
     cwd = checked_folder(asked.cwd or os.getcwd())
+    catalog, root = catalog_of(cwd, asked.config)
     parsed = parse_output(
-        catalog_of(cwd, asked.config),
+        catalog,
         asked.spec,
         asked.file,
         inputs=pairs(asked.input, "--input"),
-        options=pairs(asked.option, "--option"),
+        options=dict(pairs(asked.option, "--option")),
         rc=asked.rc,
         format=asked.format,
-        stdin=sys.stdin.buffer,
-        cwd=cwd,
+        stdin=os.fdopen(os.dup(0), "rb", buffering=0),  # sys.stdin is None when the caller closed it
+        roots=roots_of(root),
     )
     output.emit(parsed.output)
     if not parsed.understood:
-        from ckdn.bounds import safe
-
         output.tell(safe(f"ckdn: not understood: {parsed.reason}"))
     if asked.rc is not None:
         return exit_code_of(asked.rc, parsed.status)
     return ExitCode.OK if parsed.understood else ExitCode.FOUND
 
 
-def catalog_of(cwd: str, explicit: str | None) -> Catalog:
-    """The project's specs where there is a project; else what ships with ckdn and the user's own."""
-    from ckdn.config import ConfigNotFound
-
+def catalog_of(cwd: str, explicit: str | None) -> tuple[Catalog, str]:
+    """The specs and the root of the project where there is one; else what ships with ckdn and the user's own."""
     try:
-        return open_project(cwd, explicit, os.environ).catalog
+        project = open_project(cwd, explicit, os.environ)
     except ConfigNotFound:
-        return Catalog([os.path.join(cwd, "parsers.d")], shown_from=cwd)
+        return Catalog([os.path.join(cwd, "parsers.d")], shown_from=cwd), cwd
+    return project.catalog, project.config.root
 
 
-def pairs(given: list[str], what: str) -> dict[str, str]:
+def pairs(given: list[str], what: str) -> list[tuple[str, str]]:
     """``NAME=VALUE`` arguments."""
-    found = {}
+    found = []
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ConfigError(Problem(f"{what} {text!r} is not NAME=VALUE", path="ckdn parse"))
-        found[name] = value
+        found.append((name, value))
     return found

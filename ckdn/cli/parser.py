@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from ckdn import __version__
-from ckdn.cli import demo, documents, parse, show, spec
+from ckdn.cli import demo, documents, output, parse, show, spec
 from ckdn.cli.arguments import add, add_project
-from ckdn.errors import ExitCode
+from ckdn.errors import ConfigError, ExitCode, Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, NoReturn
 
 RUN_HELP = """\
 Run one check of ckdn.toml: its digest goes to stdout as one line of JSON, the evidence into the run directory.
@@ -24,13 +25,24 @@ example:
   ckdn run tests --timeout 60 -- -k test_parser"""
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse, but it refuses like everything else here, and a closed stdout does not change its exit code."""
+
+    def error(self, message: str) -> NoReturn:
+        """One line instead of the usage and a line."""
+        raise ConfigError(Problem(message, path=self.prog, mend=f"see `{self.prog} --help`"))
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        output.emit(message.encode())
+
+
 def build() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="ckdn",
         description="Run a project's checks; emit one bounded, deterministic digest for each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="examples:\n  ckdn run lint   run the check `lint` of ckdn.toml\n  ckdn demo   see a green and a red run",
+        epilog="examples:\n  ckdn run lint   run the check `lint`\n  ckdn demo       see a red and a green run",
     )
     parser.add_argument("--version", action="version", version=f"ckdn {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -7,7 +7,7 @@ import os
 from ckdn.app.project import open_project
 from ckdn.app.run import run_check
 from ckdn.cli import output
-from ckdn.errors import ConfigError, Problem
+from ckdn.errors import ConfigError, Problem, near
 from ckdn.model import Struct
 from ckdn.runner import Interrupts
 from ckdn.textout import render_text, verdict_line
@@ -81,8 +81,6 @@ def read(arguments: Sequence[str]) -> Arguments:
         elif word in FLAGS:
             flags.add(word)
         elif word.startswith("-") and word != "-":
-            from ckdn.errors import near
-
             raise usage(f"unknown option {word}", near(name, (*VALUES, *FLAGS, "--help")))
         else:
             names.append(word)

@@ -6,10 +6,11 @@ import argparse
 import os
 
 from ckdn.app.project import open_project
-from ckdn.app.show import find_run, log_lines, read_json
+from ckdn.app.show import find_run, log_text, read_json
 from ckdn.cli import output
 from ckdn.cli.arguments import add, add_project
 from ckdn.errors import ConfigError, ExitCode, Problem
+from ckdn.textout import render_text
 
 DESCRIPTION = """\
 Print a stored digest. REF is a run id, a unique prefix of one, or a check's name (its newest whole run).
@@ -38,14 +39,12 @@ def run(asked: argparse.Namespace) -> int:
     project = open_project(asked.cwd or os.getcwd(), asked.config, os.environ)
     found = find_run(project, asked.ref)
     if asked.log:
-        for line in log_lines(found, asked.tail):
-            output.say(line)
+        for text in log_text(found, asked.tail):
+            output.emit(text.encode())
         return ExitCode.OK
     if asked.format == "json":
         output.emit(found.data)
         return ExitCode.OK
-    from ckdn.textout import render_text
-
     for name in ("digest.json", "aggregate.json"):
         path = os.path.join(found.path, name)
         if os.path.exists(path):

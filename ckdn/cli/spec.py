@@ -8,14 +8,11 @@ import os
 from ckdn.app import specs
 from ckdn.app.project import checked_folder
 from ckdn.bounds import safe
+from ckdn.catalog import Catalog
 from ckdn.cli import output
 from ckdn.cli.arguments import add, add_project
 from ckdn.cli.parse import catalog_of
 from ckdn.errors import ConfigError, ExitCode, Problem
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ckdn.catalog import Catalog
 
 DESCRIPTION = """\
 The parsers of tools are specs: YAML or TOML files in parsers.d/ beside ckdn.toml, or built in.
@@ -47,7 +44,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def opened(asked: argparse.Namespace) -> tuple[Catalog, str]:
     """The catalog and the project's folder."""
     cwd = checked_folder(asked.cwd or os.getcwd())
-    return catalog_of(cwd, asked.config), cwd
+    return catalog_of(cwd, asked.config)
 
 
 def run_list(asked: argparse.Namespace) -> int:
@@ -81,9 +78,7 @@ def chosen(asked: argparse.Namespace, catalog: Catalog) -> tuple[Catalog, tuple[
         else:
             names.append(name)
     if folders != list(catalog.folders):
-        from ckdn.catalog import Catalog as Opened
-
-        catalog = Opened(folders, catalog.override, catalog.environ, catalog.shown_from)
+        catalog = Catalog(folders, catalog.override, catalog.environ, catalog.shown_from)
     return catalog, tuple(names)
 
 

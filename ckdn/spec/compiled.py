@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml", ".toml")
 LAUNCHERS = "_launchers"
+LAUNCHERS_SCHEMA = "ckdn.launchers/1"
+LAUNCHER_KEYS = ("schema", "lines")
 
 
 def write(parsers: str, out: str) -> list[str]:
@@ -32,15 +34,21 @@ def write(parsers: str, out: str) -> list[str]:
     problems: list[Any] = []
     written = []
     loaded: dict[str, tuple[Spec, Document]] = {}
+    loading: list[str] = []
 
     def get(name: str) -> tuple[Spec, Document]:
         if name not in loaded:
             if name not in files:
                 raise SpecError(f"unknown spec `{name}`")
-            path = os.path.join(parsers, files[name])
-            with open(path, "rb") as file:
-                document = read_document(file.read(), files[name], integer_keys=True)
-            loaded[name] = load(document, name, get), document
+            if name in loading:
+                raise SpecError(f"`{loading[0]}` needs itself: {' → '.join([*loading, name])}")
+            loading.append(name)
+            try:
+                with open(os.path.join(parsers, files[name]), "rb") as file:
+                    document = read_document(file.read(), files[name], integer_keys=True)
+                loaded[name] = load(document, name, get), document
+            finally:
+                loading.pop()
         return loaded[name]
 
     os.makedirs(out, exist_ok=True)
@@ -88,8 +96,17 @@ def launcher_patterns(document: Document) -> tuple[str, ...]:
     """The patterns of ``_launchers.yaml``, each checked."""
     problems: list[Problem] = []
     root = Cursor(document, (), document.value, problems)
-    parts = root.mapping(("schema", "lines"))
-    patterns = tuple(ex.regex(item) for item in parts["lines"].items()) if "lines" in parts else ()
+    parts = root.mapping(LAUNCHER_KEYS)
+    for key in LAUNCHER_KEYS:
+        if key not in parts and root.sound:
+            root.fail(f"`{key}` is missing")
+    if "schema" in parts and parts["schema"].value != LAUNCHERS_SCHEMA:
+        parts["schema"].fail(f"schema is {parts['schema'].value}", f"this ckdn reads {LAUNCHERS_SCHEMA}")
+    patterns = []
+    for item in parts["lines"].items() if "lines" in parts else ():
+        patterns.append(ex.regex(item))
+        if ex.takes_everything(patterns[-1]):
+            item.fail(f"{item.named()} matches every line", "name what a launcher prints")
     if problems:
         raise SpecError(problems)
-    return patterns
+    return tuple(patterns)

@@ -148,7 +148,8 @@ def explained(pattern: str, said: str) -> tuple[str, str, int | None]:
         "pattern too large - compile failed": ("use fewer or smaller repetitions", None),
     }
     mend, place = mends.get(what, ("", offset))
-    return (f"{what} in {short(part)}" if part and place is None else f"{what} {short(part)}".strip()), mend, place
+    joined = " in " if what.startswith("missing") else " "
+    return f"{what}{joined}{short(part)}".strip(), mend, place
 
 
 def plain_pattern(cursor: Cursor, pattern: str, line: bool) -> bool:

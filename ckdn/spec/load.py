@@ -651,7 +651,7 @@ class Loader:
         pattern = ex.regex(child)
         if pattern and ex.takes_everything(pattern):
             child.fail(f"{child.named()} matches every line", "name what the tool prints when it has done its work")
-        return Proof(kind, text, pattern=pattern, input=numbers.text_input(parts.get("in"), child, LOG))
+        return Proof(kind, text, pattern=pattern, input=numbers.match_input(parts.get("in"), LOG))
 
     def load_proof_text(self, cursor: Cursor, spec: Spec, numbers: Numbers) -> Proof:
         """report, exit_code or a comparison."""
@@ -828,10 +828,11 @@ def check_option(parts: dict[str, Cursor], kind: str, schema: dict[str, Any]) ->
         if kind != "array":
             parts["items"].fail(f"{parts['items'].named()} beside type {kind}", "it goes with array")
         inner = parts["items"].mapping(ITEM_KEYS)
+        schema["items"] = {key: child.value for key, child in inner.items()}
         if "type" in inner:
             inner["type"].choice(OPTION_TYPES[:-1])
         if "enum" in inner:
-            check_enum(inner["enum"], parts["items"].value)
+            check_enum(inner["enum"], schema["items"])
     if "default" in parts:
         check_value(parts["default"], schema)
 

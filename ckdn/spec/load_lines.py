@@ -147,7 +147,7 @@ def check_verbs(cursor: Cursor, rules: list[LineRule], items: list[Cursor]) -> N
 def check_kept(rules: list[LineRule], items: list[Cursor], per: str) -> None:
     """Groups that no row would get: only some verbs fill fields."""
     for rule, item in zip(rules, items, strict=True):
-        at = item if isinstance(item.value, str) or rule.verb not in (item.value or {}) else item.at(rule.verb)
+        at = item.at(rule.verb) if isinstance(item.value, dict) and rule.verb in item.value else item
         allowed = (per, "detail") if rule.verb == "attach" else (per,)
         for name in rule.groups:
             if rule.verb not in FIELD_VERBS and name not in allowed:

@@ -7,7 +7,7 @@ from ckdn.model import SEVERITIES, Struct
 from ckdn.spec import compare
 from ckdn.spec import expressions as ex
 from ckdn.spec.cursor import short
-from ckdn.spec.types import JSON, LOG, TEXT, XML, Gate, Guard, Number, SummaryItem
+from ckdn.spec.types import JSON, LOG, XML, Gate, Guard, Number, SummaryItem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,21 +176,17 @@ class Numbers:
         elif not groups:
             parts["match"].fail(f"{parts['match'].named()} has no named group", "write (?P<errors>\\d+)")
             self.blur()
-        given = self.text_input(parts.get("in"), parts["match"], log)
+        given = self.match_input(parts.get("in"), log)
         return [Number(name, "match", pattern, take, given) for name in groups]
 
-    def text_input(self, cursor: Cursor | None, owner: Cursor, log: str) -> str:
-        """The text that a match reads: the one named, else ``log``."""
+    def match_input(self, cursor: Cursor | None, log: str) -> str:
+        """The input whose lines a match reads, whatever its format: the one named, else ``log``."""
         name = cursor.text() if cursor is not None else log
         self.rows.read.add(name)
         if name not in self.rows.inputs:
             if cursor is not None and name:
                 cursor.fail(f"{cursor.named()} names unknown input `{short(name)}`", near(name, self.rows.inputs))
             return LOG
-        found = self.rows.inputs[name]
-        if found.format != TEXT:
-            what = f"{owner.named()} reads text, and the input `{name}` is {found.format}"
-            (cursor or owner).fail(what, "ask its records instead: a row set, or `holds`")
         return name
 
     def named(self, cursor: Cursor, parts: dict[str, Cursor]) -> Number:

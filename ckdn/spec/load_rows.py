@@ -618,8 +618,7 @@ def stream_path(cursor: Cursor, given: Input) -> str:
     try:
         paths = parse(text)
     except StreamPathError as e:
-        mend = "start with /a/b or //name; predicates may look at attributes only"
-        cursor.fail(f"{cursor.named()}: {e}", mend, offset=e.offset)
+        cursor.fail(f"{cursor.named()}: {e}", e.mend, offset=e.offset)
         return ""
     for steps in paths:
         root = steps[0]

@@ -42,7 +42,7 @@ def raw_offset(raw: str, text: str, offset: int) -> int | None:
     if raw == text:
         return offset
     quote = raw[:1]
-    if quote not in ("'", '"') or not raw.endswith(quote) or raw[:3] in ("'''", '"""'):
+    if quote not in ("'", '"') or not raw.endswith(quote):
         return None
     at = 1
     for _ in range(offset):
@@ -92,5 +92,5 @@ def toml_span(document: Document, path: KeyPath) -> tuple[int, int] | None:
     for pattern in STRINGS:
         found = pattern.match(text, start)
         if found:
-            return found.start(), found.end()
+            return None if pattern in STRINGS[:2] else found.span()  # the first two may go over lines
     return None

@@ -22,6 +22,9 @@ OWN_TEXT = ("string", "string-length", "normalize-space", "number")
 """Functions that without an argument take the element's text."""
 
 
+ATTRIBUTES = "only attributes are known when an element opens: make the rest a field and ask it in `where`"
+
+
 class StreamPathError(ValueError):
     """The path is no path of ours."""
 
@@ -48,7 +51,7 @@ def parse(text: str) -> tuple[tuple[PathStep, ...], ...]:
 def parse_one(text: str) -> tuple[PathStep, ...]:
     """One path."""
     if not text.startswith("/"):
-        raise StreamPathError(f"`{text}` does not start at the root", 0)
+        raise StreamPathError(f"`{text}` does not start at the root", 0, "write /a/b or //name")
     steps, i = [], 0
     while i < len(text):
         anywhere = text.startswith("//", i)
@@ -58,14 +61,20 @@ def parse_one(text: str) -> tuple[PathStep, ...]:
             end += 1
         name, i = text[i:end], end
         if not name or (name != "*" and not (name[0].isalpha() or name[0] == "_")):
-            raise StreamPathError(f"`{text}` has no element name at character {end - len(name) + 1}", end - len(name))
+            raise StreamPathError(
+                f"`{text}` has no element name at character {end - len(name) + 1}",
+                end - len(name),
+                "write /a/b or //name",
+            )
         predicates = []
         while i < len(text) and text[i] == "[":
             close = closing(text, i)
             predicates.append(checked(text[i + 1 : close]))
             i = close + 1
         if i < len(text) and text[i] != "/":
-            raise StreamPathError(f"`{text}` has `{text[i]}` where / or [ could stand", i)
+            raise StreamPathError(
+                f"`{text}` has `{text[i]}` where / or [ could stand", i, "rows start with /a/b or //name"
+            )
         steps.append(PathStep(name, anywhere, tuple(predicates)))
     return tuple(steps)
 
@@ -80,11 +89,13 @@ def checked(predicate: str) -> str:
         if word[0].isalpha() or word[0] == "_" or word == "*":
             looks = looks or before in ("@", "::") or after == "("
             if not attribute_word(word, before, after, words[i + 2][1] if i + 2 < len(words) else ""):
-                raise StreamPathError(f"the predicate [{predicate}] looks at more than attributes, at `{word}`")
+                raise StreamPathError(
+                    f"the predicate [{predicate}] looks at more than attributes, at `{word}`", mend=ATTRIBUTES
+                )
         elif word == ".":
-            raise StreamPathError(f"the predicate [{predicate}] looks at the element's text")
+            raise StreamPathError(f"the predicate [{predicate}] looks at the element's text", mend=ATTRIBUTES)
     if not looks:
-        raise StreamPathError(f"the predicate [{predicate}] looks at no attribute")
+        raise StreamPathError(f"the predicate [{predicate}] looks at no attribute", mend=ATTRIBUTES)
     return predicate
 
 

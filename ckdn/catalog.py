@@ -140,6 +140,20 @@ class Catalog:
         self.check_shadowing(name, places, project)
         return places[0]
 
+    def has(self, name: str) -> bool:
+        """Whether there is a spec of that name, be it sound or not."""
+        try:
+            return plain_name(name) and self.find(name) is not None
+        except SpecError:
+            return True
+
+    def existing(self, name: str) -> Found:
+        """The file that a name means; an unknown name is refused with near ones."""
+        found = self.find(name) if plain_name(name) else None
+        if found is None:
+            raise SpecError(Problem(f"unknown spec '{name}'", mend=near(name, self.names())))
+        return found
+
     def check_shadowing(self, name: str, places: list[Found], project: list[Found]) -> None:
         """Two different files of one name need an override, which takes the first; never two of the project's."""
         different = [p for p in places[1:] if p.data != places[0].data]
@@ -197,9 +211,7 @@ class Catalog:
 
     def from_file(self, name: str) -> Loaded:
         """A spec from its file, or from the cache when neither it nor what it needs has changed."""
-        found = self.find(name) if plain_name(name) else None
-        if found is None:
-            raise SpecError(Problem(f"unknown spec '{name}'", mend=near(name, self.names())))
+        found = self.existing(name)
         sha256 = sha256_hex(found.data)
         key = cache.key_of("spec", name, found.origin, sha256)
         kept = cache.get(self.cache_folder, key)
@@ -224,9 +236,7 @@ class Catalog:
 
         if name in self.loading:
             raise SpecError(f"`{self.loading[0]}` needs itself: {' → '.join([*self.loading, name])}")
-        found = found or self.find(name)
-        if found is None:
-            raise SpecError(Problem(f"unknown spec '{name}'", mend=near(name, self.names())))
+        found = found or self.existing(name)
         self.loading.append(name)
         try:
             shown = resources.origin("parsers.d", found.file_name) if found.origin == BUILT_IN else found.origin

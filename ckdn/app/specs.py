@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from ckdn import digest
-from ckdn.app import inputs as binding
+from ckdn.app.cases import Case, bind_case, cases_of, fits, readers_of, source_of
+from ckdn.app.inputs import last_lines
 from ckdn.catalog import Catalog
 from ckdn.engine.interpret import Settings, interpret
-from ckdn.engine.source import Source, Unread
+from ckdn.engine.source import Unread
 from ckdn.errors import CkdnError, ConfigError, Problem, SpecError
 from ckdn.model import Ending, Struct
 from ckdn.spec import lint
@@ -18,37 +19,12 @@ from ckdn.verdict import decide
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    from ckdn.engine.source import Reader
     from ckdn.model import Facts, Verdict
-    from ckdn.spec.read import Document
     from ckdn.spec.types import Spec
 
-    Bound = dict[str, "tuple[Source, ...] | Unread"]
-
+TAIL_LINES = 40
 # Imports inside functions: every command but `run` loads this module, and only `spec` needs what they load.
-CASE_FILE = "case.yaml"
-DIGEST_FILE = "digest.json"
-STREAM_FILES = {LOG: "log.txt", "stdout": "stdout.txt", "stderr": "stderr.txt"}
-EXAMPLE_KEYS = ("name", "state", "rc", "options", "log", "stdout", "stderr", "files", "expect")
-
-
-class Case(Struct):
-    """One example or fixture of a spec."""
-
-    name: str
-    """``SPEC/CASE``."""
-    state: str
-    rc: int
-    options: dict[str, Any]
-    files: dict[str, bytes | str]
-    """By input name for streams, by file name for reports: the bytes, or the path of a file."""
-    expect: dict[str, Any]
-    roots: tuple[str, ...] = ()
-    version: str = ""
-    digest_path: str = ""
-    """Where the expected digest is; empty for examples."""
 
 
 class Outcome(Struct):
@@ -94,24 +70,29 @@ def proven_by(spec: Spec) -> str:
 
 
 def spec_source(catalog: Catalog, name: str) -> tuple[str, bytes]:
-    """A spec's file: where it is, and its bytes."""
-    catalog.load(name)
-    found = catalog.find(name)
-    if found is None:
-        raise SpecError(f"unknown spec '{name}'")
+    """A spec's file, whether it loads or not: where it is, and its bytes."""
+    found = catalog.existing(name)
     return found.origin, found.data
+
+
+def known(catalog: Catalog, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that were asked for, all when none was; an unknown one is refused."""
+    for name in names:
+        if not catalog.has(name):
+            catalog.existing(name)
+    return names or catalog.names()
 
 
 def lint_specs(catalog: Catalog, names: tuple[str, ...], fixtures: tuple[str, ...]) -> list[tuple[str, Problem]]:
     """Problems of specs with their severity: what does not load, and conventions that are not kept."""
     result: list[tuple[str, Problem]] = []
-    for name in names or catalog.names():
+    for name in known(catalog, names):
         try:
             spec, document = catalog.read(name)
-        except SpecError as e:
+            cases = [*cases_of(name, document, fixtures), *cases_of_choosers(catalog, name, fixtures)]
+        except CkdnError as e:
             result += [("error", p) for p in e.problems]
             continue
-        cases = [*cases_of(name, document, fixtures), *cases_of_choosers(catalog, name, fixtures)]
         keys = tuple(document.value) if isinstance(document.value, dict) else ()
         versions = tuple(c.version for c in cases if c.version)
         subject = lint.Subject(spec, keys, tuple(dict.fromkeys(c.state for c in cases)), versions)
@@ -126,30 +107,20 @@ def check_cases(
 ) -> Iterator[Outcome]:
     """Run every example and fixture of specs, twice each."""
     launchers = catalog.launchers()
-    for name in names or catalog.names():
+    for name in known(catalog, names):
         try:
-            _, document = catalog.read(name)
-            cases = list(cases_of(name, document, fixtures))
-        except CkdnError as e:
+            readers = list(readers_of(name, catalog.read(name)[1], fixtures))
+        except SpecError as e:
             yield Outcome(name, tuple(str(p) for p in e.problems))
             continue
-        shown = cases or list(cases_of_choosers(catalog, name, fixtures))
+        shown = bool(readers) or any(True for _ in cases_of_choosers(catalog, name, fixtures))
         if not shown and not catalog.load(name).spec.variants:
             yield Outcome(name, ("no example and no fixture",))
-        for case in cases:
-            yield run_case(catalog, name, case, launchers, update)
-
-
-def cases_of(name: str, document: Document, fixtures: tuple[str, ...]) -> Iterator[Case]:
-    """The examples in a spec's file and the fixtures beside it."""
-    value = document.value if isinstance(document.value, dict) else {}
-    for position, example in enumerate(value.get("examples") or ()):
-        yield example_case(name, document, position, example)
-    for folder in fixtures:
-        base = os.path.join(folder, name)
-        for case in sorted(os.listdir(base)) if os.path.isdir(base) else ():
-            if os.path.isfile(os.path.join(base, case, CASE_FILE)):
-                yield fixture_case(name, os.path.join(base, case), case)
+        for case_name, read in readers:
+            try:
+                yield run_case(catalog, name, read(), launchers, update)
+            except CkdnError as e:
+                yield Outcome(case_name, tuple(str(p) for p in e.problems))
 
 
 def cases_of_choosers(catalog: Catalog, name: str, fixtures: tuple[str, ...]) -> Iterator[Case]:
@@ -162,86 +133,8 @@ def cases_of_choosers(catalog: Catalog, name: str, fixtures: tuple[str, ...]) ->
             for case in cases_of(other, catalog.read(other)[1], fixtures):
                 if catalog.resolve(other, case.options).spec.name == name:
                     yield case
-        except SpecError:
+        except CkdnError:
             continue  # told where that spec itself is looked at
-
-
-def example_case(name: str, document: Document, position: int, example: Any) -> Case:
-    """One example of a spec's file."""
-    if not isinstance(example, dict) or not isinstance(example.get("name"), str):
-        raise SpecError(document.problem(("examples", position), "an example needs a name"))
-    unknown = [key for key in example if key not in EXAMPLE_KEYS]
-    if unknown:
-        raise SpecError(document.problem(("examples", position, unknown[0]), f"unknown key `{unknown[0]}`"))
-    files: dict[str, bytes | str] = {}
-    for stream in STREAM_FILES:
-        if stream in example:
-            files[stream] = str(example[stream]).encode()
-    for file_name, content in (example.get("files") or {}).items():
-        files[file_name] = str(content).encode()
-    state = str(example.get("state", example["name"]))
-    return Case(
-        f"{name}/{example['name']}", state, int(example.get("rc", 0)), example.get("options") or {}, files,
-        example.get("expect") or {},
-    )  # fmt: skip
-
-
-def fixture_case(name: str, folder: str, case: str) -> Case:
-    """One fixture folder."""
-    from ckdn.spec.read import read_document
-
-    path = os.path.join(folder, CASE_FILE)
-    with open(path, "rb") as file:
-        value = read_document(file.read(), path).value
-    files: dict[str, bytes | str] = {}
-    streams = {file_name: stream for stream, file_name in STREAM_FILES.items()}
-    for base, _, names in os.walk(folder):
-        for file_name in sorted(names):
-            relative = os.path.relpath(os.path.join(base, file_name), folder)
-            if relative not in (CASE_FILE, DIGEST_FILE):
-                files[streams.get(relative, relative)] = os.path.join(base, file_name)
-    version = str(value.get("version", "")) if value.get("origin") == "captured" else ""
-    return Case(
-        f"{name}/{case}", value.get("state", ""), int(value["rc"]), value.get("options") or {}, files,
-        value.get("expect") or {}, (value["cwd"],) if "cwd" in value else (), version,
-        os.path.join(folder, DIGEST_FILE),
-    )  # fmt: skip
-
-
-def bind_case(spec: Spec, case: Case) -> Bound:
-    """The inputs of a case."""
-    bound: Bound = {}
-    for given in spec.inputs:
-        if given.source == "file":
-            names = [n for n in sorted(case.files) if n == given.file or matches(n, given.file)]
-            bound[given.name] = (
-                tuple(source_of(case, n) for n in names) if names else Unread(f"{given.file} is missing", missing=True)
-            )
-        else:
-            bound[given.name] = (source_of(case, given.source),)
-    bound.setdefault(LOG, (source_of(case, LOG),))
-    return bound
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Whether a glob means a file name."""
-    import fnmatch
-
-    return any(c in pattern for c in "*?[") and fnmatch.fnmatch(name, pattern)
-
-
-def source_of(case: Case, name: str) -> Source:
-    """One file of a case; a stream that is not there is empty."""
-    content = case.files.get(name, b"")
-    shown = {LOG: "full.log", "stdout": "stdout.log", "stderr": "stderr.log"}.get(name, name)
-    if isinstance(content, str):
-        return binding.source_of(content, shown)
-    import io
-
-    def opened() -> Reader:
-        return io.BytesIO(content)
-
-    return Source(shown, opened)
 
 
 def run_case(catalog: Catalog, name: str, case: Case, launchers: tuple[str, ...], update: bool) -> Outcome:
@@ -285,11 +178,8 @@ def digest_of(catalog: Catalog, name: str, case: Case, launchers: tuple[str, ...
     facts = interpret(spec, bind_case(spec, case), settings, included)
     ending = ending_of(case.rc)
     verdict = decide(ending, facts)
-    tail: list[str] = []
-    if verdict.status != "pass" and not (verdict.status == "fail" and facts.failing):
-        from ckdn.engine.text import read_lines
-
-        tail = read_lines(source_of(case, LOG), 40)
+    with_tail = verdict.status != "pass" and not (verdict.status == "fail" and facts.failing)
+    tail = last_lines(source_of(case, LOG), TAIL_LINES) if with_tail else []
     document = digest.build(
         check=name, run_dir="-", ending=ending, verdict=verdict, facts=facts, log_tail=tail
     )  # fmt: skip
@@ -323,20 +213,6 @@ def expectation_problems(case: Case, verdict: Verdict, facts: Facts, data: bytes
         if not any(fits(wanted, record) for record in facts.records):
             problems.append(f"no record like {json.dumps(wanted, ensure_ascii=False)}")
     return problems
-
-
-def fits(wanted: dict[str, Any], record: Any) -> bool:
-    """Whether a record is what a `has` entry describes."""
-    for key, value in wanted.items():
-        if key == "message_contains":
-            if value not in "\n".join([record.message, *record.detail]):
-                return False
-        elif key == "path_endswith":
-            if not record.path.endswith(value):
-                return False
-        elif hasattr(record, key) and getattr(record, key) != value:
-            return False
-    return True
 
 
 def read_bytes(path: str) -> bytes | None:

@@ -13,6 +13,7 @@ from ckdn.cli import output
 from ckdn.cli.arguments import add, add_project
 from ckdn.cli.parse import catalog_of
 from ckdn.errors import ConfigError, ExitCode, Problem
+from ckdn.verdict import count
 
 DESCRIPTION = """\
 The parsers of tools are specs: YAML or TOML files in parsers.d/ beside ckdn.toml, or built in.
@@ -99,8 +100,8 @@ def run_lint(asked: argparse.Namespace) -> int:
     for severity, problem in found:
         output.say(safe(f"{severity}: {problem}"))
     errors = sum(1 for severity, _ in found if severity == "error" or asked.strict)
-    checked = len(names or catalog.names())
-    output.tell(f"{checked} specs, {len(found)} problems, {errors} of them errors")
+    checked = count(len(names or catalog.names()), "spec")
+    output.tell(f"{checked}, {count(len(found), 'problem')}, {count(errors, 'error')}")
     return ExitCode.FOUND if errors else ExitCode.OK
 
 
@@ -119,5 +120,5 @@ def run_test(asked: argparse.Namespace) -> int:
         updated += outcome.updated
         for problem in outcome.problems:
             output.say(safe(f"{outcome.case}: {problem}"))
-    output.tell(f"{total} cases, {failed} failed" + (f", {updated} updated" if updated else ""))
+    output.tell(f"{count(total, 'case')}, {failed} failed" + (f", {updated} updated" if updated else ""))
     return ExitCode.FOUND if failed else ExitCode.OK

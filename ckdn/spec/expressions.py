@@ -415,7 +415,17 @@ def row_expression(cursor: Cursor, scope: Scope) -> Any:
                 cursor.fail(
                     f"{cursor.named()} names `{short(name)}`, which is no field so far", near(name, scope.fields)
                 )
+        refuse_below(cursor, ast, scope)
     return ast
+
+
+def refuse_below(cursor: Cursor, ast: Any, scope: Scope) -> None:
+    """A text, number or boolean has nothing below it: such a path is always null."""
+    if ast[0] == "chain" and ast[1][0][0] == "field" and ast[1][1][0] in ("field", "index", "slice"):
+        kind = scope.fields.get(ast[1][0][1])
+        if kind in ("string", "number", "boolean"):
+            said = f"{cursor.named()}: `{ast[1][0][1]}` is a {kind}, and nothing is below it"
+            cursor.fail(said, "take the field itself, with `match` for a part of it")
 
 
 def template(cursor: Cursor, fields: Collection[str], what: str = "field") -> Template:

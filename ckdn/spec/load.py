@@ -371,6 +371,10 @@ class Loader:
             self.load_shape(given, parts["shape"])
         if "root" in parts:
             given.root_kind, given.root_names = "element", parts["root"].texts(lone=True)
+            for name in given.root_names:
+                if any(mark in name for mark in ":/<> "):
+                    said = f"{parts['root'].named()}: `{short(name)}` is no element's name"
+                    parts["root"].fail(said, "write the name alone, without a namespace prefix")
             if parts["root"].value == []:
                 parts["root"].fail(f"{parts['root'].named()} is empty", "name the root elements")
         if "slice" in parts:

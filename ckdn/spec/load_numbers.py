@@ -81,11 +81,12 @@ class Numbers:
 
     def add_included(self, name: str, spec: Spec) -> None:
         """The numbers that an included spec gives under its own name."""
-        for word in RECORD_WORDS:
-            self.known[f"{name}.{word}"] = Known()
-        for item in spec.summary:
-            if item.verb not in ("tally", "list"):
-                self.known[f"{name}.summary.{'.'.join(item.key)}"] = Known(can_be_negative=True)
+        names = [word for base in RECORD_WORDS for word in (base, *(f"{base}.{severity}" for severity in SEVERITIES))]
+        names += [f"rows.{row.name}" for row in spec.rows if "[" not in row.name]
+        names += [f"declared.{number.name}" for number in spec.declared]
+        names += [f"summary.{'.'.join(item.key)}" for item in spec.summary if item.verb not in ("tally", "list")]
+        for word in names:  # absent where an optional include has no file
+            self.known[f"{name}.{word}"] = Known(can_be_negative=True)
 
     def blur(self) -> None:
         """A source of numbers is not understood: names are no longer refused."""

@@ -126,16 +126,22 @@ def holders(node: Any) -> Iterator[Any]:
 
 
 def mutate(data: st.DataObject, value: Any) -> Any:
-    """A document with one node deleted, renamed, exchanged for another one of it, or given a new value."""
+    """A document with one node deleted, renamed, edited, exchanged for another one of it, or given a new value."""
     value = copy.deepcopy(value)
     every = list(holders(value))
     holder = data.draw(st.sampled_from(every), "where")
     key = data.draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))), "key")
-    verb = data.draw(st.sampled_from(["delete", "rename", "retype", "exchange", "add"]), "verb")
+    verb = data.draw(st.sampled_from(["delete", "rename", "retype", "exchange", "edit", "add"]), "verb")
     if verb == "delete":
         del holder[key]
     elif verb == "retype":
         holder[key] = data.draw(VALUES, "value")
+    elif verb == "edit" and isinstance(holder[key], str):
+        at = data.draw(st.integers(0, len(holder[key])), "at")
+        new = data.draw(
+            st.sampled_from(["", "a", ".", "(", ")", "|", "1", " ", "@", "[0]", "{", "}", "'", "\\", "*"]), "new"
+        )
+        holder[key] = holder[key][:at] + new + holder[key][at + data.draw(st.integers(0, 2), "gone") :]
     elif verb == "exchange":
         holder[key] = copy.deepcopy(data.draw(st.sampled_from(every), "other"))
     elif isinstance(holder, dict):

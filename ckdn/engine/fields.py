@@ -32,8 +32,8 @@ class Context:
 
     def __init__(self, options: Mapping[str, Any], rc: int, roots: tuple[str, ...], base: str) -> None:
         self.scope: dict[str, Any] = {"options": dict(options), "rc": rc}
-        self.roots = tuple(root.rstrip("/") + "/" for root in roots if root)
-        """How tools may spell the project root; absolute paths below it become relative."""
+        self.roots = tuple(r for r in (root.replace("\\", "/").rstrip("/") for root in roots) if r)
+        """How tools may spell the project root; absolute paths below the first that fits become relative."""
         self.base = base.strip("/")
         """Where the command ran, relative to the root; relative paths are put under it."""
         self.lookup: Callable[[str, str, tuple[str, ...]], Callable[[tuple[Any, ...]], Any]] = self.no_lookup
@@ -45,11 +45,15 @@ class Context:
     def path(self, text: str) -> str:
         """A path relative to the project root, with forward slashes."""
         path = text.strip().replace("\\", "/")
-        if path.startswith("file://"):
+        if not path:
+            return ""
+        if path.startswith("file:/"):
             path = from_uri(path)
+        elif path[0] == "/" and path[2:4] == ":/":
+            path = path[1:]  # /C:/src/a.c
         for root in self.roots:
-            if path.startswith(root):
-                return normal(path[len(root) :])
+            if path.startswith(root) and path[len(root) : len(root) + 1] in ("/", ""):
+                return normal(path[len(root) + 1 :]) or "."
         if path.startswith("/") or path[1:3] == ":/":
             return path
         return normal(f"{self.base}/{path}" if self.base else path)
@@ -57,7 +61,7 @@ class Context:
 
 def normal(path: str) -> str:
     """A relative path without ``.`` and resolvable ``..`` parts."""
-    if "./" not in path and not path.endswith("/.") and "//" not in path:
+    if "./" not in path and "//" not in path and not path.endswith(("/.", "/..")):
         return path
     parts: list[str] = []
     for part in path.split("/"):

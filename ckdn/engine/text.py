@@ -118,9 +118,13 @@ def utf8_chunks(reader: Reader) -> Iterator[bytes]:
 
 
 def whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks that end in a newline. A line that never ends is kept only as far as it can matter."""
+    """Blocks that end in a newline. A line that never ends is kept only as far as it can matter.
+
+    Zero bytes go first: what is left of UTF-16 without a byte order mark is ASCII that can be read.
+    """
     carry = b""
     for chunk in chunks:
+        chunk = chunk.replace(b"\0", b"")
         data = carry + chunk if carry else chunk
         end = data.rfind(b"\n") + 1
         if end:

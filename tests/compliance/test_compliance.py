@@ -2,7 +2,7 @@
 
 A case: `name`, `spec` (the parts that matter; what every spec needs is added here), `specs` (others it names), `given`
 (log, stdout, stderr, files; content is text, `{base64: …}`, or a list of those and of `{text, times}`; `unread` gives
-reasons), `rc`, `options`, `check` (further settings) and `expect` (a part of the facts) or `refusal` (a problem at load).
+reasons), `rc`, `options`, `check` (further settings) and `expect` (a part of the facts) or `refusal` (what the loader says).
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def test_case(case: dict[str, Any]) -> None:
     if "refusal" in case:
         with pytest.raises(SpecError) as caught:
             spec_of("case", case)
-        assert case["refusal"] in [str(problem).removeprefix("case.yaml: ") for problem in caught.value.problems]
+        assert case["refusal"] in str(caught.value)
         return
     facts = facts_of(spec_of("case", case)[0], case)
     got = shown(facts)
@@ -181,7 +181,7 @@ def test_the_same_in_pieces(case: dict[str, Any], monkeypatch: pytest.MonkeyPatc
     """Nothing depends on how the bytes come, nor on where blocks end, nor on whether the spec was compiled before."""
     spec = spec_of("case", case)[0]
     whole = shown(facts_of(spec, case))
-    for seed in (1, 2, 3):
+    for seed in (1, 2, 3) if sum(map(len, map(str, whole["records"]))) < 1_000_000 else (1,):
         monkeypatch.setattr(text, "BLOCK_BYTES", 1 << (4 * seed))
         monkeypatch.setattr(xmldoc, "CHUNK_BYTES", 1 << (2 * seed))
         assert shown(facts_of(thaw(freeze(spec)), case, seed)) == whole

@@ -157,16 +157,16 @@ class LineRows:
         """Take one block; the starts of the lines that a rule takes go into ``taken``."""
         expected = 0
         for start, end in hits(self.finder, block):
-            if start > expected and self.otherwise_end:
-                self.close_all()
+            if start > expected:
+                self.untaken({})
             expected = end + 1
             if self.line(block[start:end], {}):
                 if taken is not None:
                     taken.add(start)
-            elif self.otherwise_end:
-                self.close_all()
-        if expected < len(block) and self.otherwise_end:
-            self.close_all()
+            else:
+                self.untaken({})
+        if expected < len(block):
+            self.untaken({})
 
     def line(self, line: bytes, prefix: dict[str, Any]) -> bool:
         """Take one line; whether a rule took it."""
@@ -185,6 +185,15 @@ class LineRows:
                 self.apply(rule, line, groups)
                 return True
         return False
+
+    def untaken(self, prefix: dict[str, Any]) -> None:
+        """A line that no rule took: with `otherwise: end` it closes the row it speaks of, every row if it names none."""
+        if self.otherwise_end:
+            key = self.key_of(prefix)
+            if key is None:
+                self.close_all()
+            else:
+                self.close(key)
 
     def in_range(self, line: bytes) -> bool:
         """Whether the line lies between start and stop (the two lines themselves do not)."""
@@ -358,8 +367,8 @@ class Prefixed:
                 if reader.line(line, fields):
                     if taken is not None:
                         taken.add(start)
-                elif reader.otherwise_end:
-                    reader.close_all()
+                else:
+                    reader.untaken(fields)
             start += len(line) + 1
         return b"\n".join([*kept, b""])
 

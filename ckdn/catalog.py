@@ -302,9 +302,10 @@ def read_regular(path: str) -> bytes | None:
         return None
     except OSError as e:
         raise SpecError(Problem(f"cannot be read: {e.strerror}", path=path)) from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise SpecError(Problem("is no regular file", path=path))
     with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise SpecError(Problem("is no regular file", path=path))
         data = file.read(MAX_SPEC_BYTES + 1)
     if len(data) > MAX_SPEC_BYTES:
         raise SpecError(Problem("is larger than 1 MiB", path=path, mend="a spec is a few kilobytes"))

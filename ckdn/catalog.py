@@ -242,6 +242,10 @@ class Catalog:
             shown = resources.origin("parsers.d", found.file_name) if found.origin == BUILT_IN else found.origin
             document = read_document(found.data, shown, integer_keys=True)
             return load(document, name, self.read), document
+        except ImportError as e:
+            if e.name != "re2":
+                raise
+            raise no_re2(name) from None
         finally:
             self.loading.pop()
 
@@ -276,6 +280,32 @@ class Catalog:
 
         data = resources.read("parsers.d", "_launchers.yaml")
         return launcher_patterns(read_document(data, "_launchers.yaml")) if data else ()
+
+
+def require_re2(spec: Spec) -> None:
+    """Refuse a spec with regular expressions where google-re2 is missing, before its tool runs for nothing."""
+    if not uses_regex(spec):
+        return
+    try:
+        __import__("re2")
+    except ImportError:
+        raise no_re2(spec.name) from None
+
+
+def uses_regex(spec: Spec) -> bool:
+    """Whether reading this spec's inputs needs RE2."""
+    return (
+        any(row.lines is not None or any(f.match or f.replace for f in row.fields) for row in spec.rows)
+        or any(number.pattern for number in spec.declared)
+        or any(line.pattern or line.kind == "exit_code" for line in spec.proof if spec.findings)
+        or any(given.prefix is not None for given in spec.inputs)
+    )
+
+
+def no_re2(name: str) -> SpecError:
+    """The refusal where the package is missing (it has no musl wheel)."""
+    what = f"the spec `{name}` has regular expressions, and google-re2 is not installed"
+    return SpecError(Problem(what, mend="install the package google-re2; generic needs none"))
 
 
 def plain_name(name: str) -> bool:

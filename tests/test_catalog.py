@@ -251,3 +251,38 @@ def test_a_package_that_is_broken_hides_no_other(project: Project, tmp_path: Pat
     env = {"PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"}
     assert project.ckdn("parse", "acme", "-", stdin=b"", env=env).code == 0
     assert "unknown spec" in project.refused("parse", "no_such", "-", env=env)[0]
+
+
+# --- google-re2 is missing
+
+
+@pytest.fixture
+def without_re2(project: Project, tmp_path: Path) -> Project:
+    """A project whose Python has no re2 (there is no wheel for musl)."""
+    (tmp_path / "shadow").mkdir()
+    (tmp_path / "shadow" / "re2.py").write_text("raise ModuleNotFoundError(\"No module named 're2'\", name='re2')\n")
+    project.env["PYTHONPATH"] = f"{tmp_path / 'shadow'}:{ROOT}"
+    project.env["XDG_CACHE_HOME"] = str(tmp_path / "xdg")
+    return project
+
+
+def test_without_re2_only_specs_with_regexes_are_refused(without_re2: Project) -> None:
+    without_re2.shell("plain", "exit 3")
+    without_re2.shell("text", "touch touched", parser="mypy")
+    assert without_re2.run("plain").code == 3
+    for arguments in (["run", "text"], ["parse", "mypy", "-"]):
+        (line,) = without_re2.refused(*arguments)
+        assert "the spec `mypy_text` has regular expressions, and google-re2 is not installed; install" in line
+    assert not (without_re2.path / "touched").exists()
+
+
+def test_without_re2_a_spec_that_was_loaded_before_is_refused_too(without_re2: Project) -> None:
+    """From the cache (or compiled into a wheel) it needs no re2 to be loaded, but does to read anything."""
+    without_re2.shell("text", "touch touched", parser="mypy_text")
+    path = without_re2.env["PYTHONPATH"]
+    without_re2.env["PYTHONPATH"] = str(ROOT)
+    without_re2.run("text")
+    (without_re2.path / "touched").unlink()
+    without_re2.env["PYTHONPATH"] = path
+    assert "google-re2 is not installed" in without_re2.refused("run", "text")[0]
+    assert not (without_re2.path / "touched").exists()

@@ -8,6 +8,7 @@ from ckdn import digest, jsonout
 from ckdn.app import inputs as binding
 from ckdn.app.options import read_options
 from ckdn.bounds import safe
+from ckdn.catalog import require_re2
 from ckdn.engine.interpret import Settings, interpret
 from ckdn.engine.source import Source, Unread
 from ckdn.errors import ConfigError, Problem, near
@@ -64,6 +65,7 @@ def parse_output(
     declared = catalog.load(spec_name).spec.options
     values, of_check = read_options(options, declared)
     loaded = catalog.resolve(spec_name, values)
+    require_re2(loaded.spec)
     bound = bind(loaded.spec, given_inputs(loaded.spec, first, inputs), stdin)
     settings = Settings(
         0 if rc is None else rc,

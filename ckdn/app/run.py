@@ -8,6 +8,7 @@ import time
 
 from ckdn import __version__, config, digest, rundir, runner, validators
 from ckdn.app import inputs as binding
+from ckdn.catalog import require_re2
 from ckdn.engine.interpret import Settings, interpret
 from ckdn.errors import ConfigError, ExitCode, Problem
 from ckdn.hashing import small_sha256
@@ -66,9 +67,10 @@ def run_check(
 
 
 def preload(project: Project, loaded: Loaded) -> None:
-    """Load what the spec includes: a spec that does not load is refused before the command runs."""
+    """Load what the spec needs: what cannot be loaded is refused before the command runs."""
+    require_re2(loaded.spec)
     for include in loaded.spec.includes:
-        project.catalog.load(include.spec)
+        require_re2(project.catalog.load(include.spec).spec)
 
 
 class Run:

@@ -83,8 +83,8 @@ def test_more_folders_of_the_config(project: Project) -> None:
 
 
 def test_near_names(project: Project) -> None:
-    project.write("parsers.d/mylint.yaml", linter())
-    assert refused(catalog(project), "mylnt") == "unknown spec 'mylnt'; did you mean mylint?"
+    project.write("parsers.d/house_style.yaml", linter("house_style"))
+    assert refused(catalog(project), "house_stile") == "unknown spec 'house_stile'; did you mean house_style?"
 
 
 # --- two of one name

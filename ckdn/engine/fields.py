@@ -182,11 +182,13 @@ def node_function(expression: Any, format: str) -> Callable[[Any], Any]:
 
 
 def tidy(value: Any) -> Any:
-    """Text without control sequences, also in lists; everything else as it is."""
+    """Text without control sequences, also inside lists and objects; everything else as it is."""
     if isinstance(value, str):
         return value if value.isascii() and value.isprintable() else clean(value)
     if isinstance(value, list):
         return [tidy(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): tidy(item) for key, item in value.items()}
     return value
 
 

@@ -104,6 +104,8 @@ def hits(finder: Any, block: bytes) -> Iterator[tuple[int, int]]:
         found = search(block, position)
         if found is None:
             return
+        if found.start() >= size:  # an empty match behind the last newline
+            return
         start = block.rfind(b"\n", 0, found.start()) + 1
         end = block.find(b"\n", found.start())
         if end < 0:
@@ -187,7 +189,7 @@ class LineRows:
         return False
 
     def untaken(self, prefix: dict[str, Any]) -> None:
-        """A line that no rule took: with `otherwise: end` it closes the row it speaks of, every row if it names none."""
+        """A line that no rule took: with `otherwise: end` it closes the row it speaks of, all if it names none."""
         if self.otherwise_end:
             key = self.key_of(prefix)
             if key is None:

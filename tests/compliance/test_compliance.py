@@ -2,7 +2,8 @@
 
 A case: `name`, `spec` (the parts that matter; what every spec needs is added here), `specs` (others it names), `given`
 (log, stdout, stderr, files; content is text, `{base64: …}`, or a list of those and of `{text, times}`; `unread` gives
-reasons), `rc`, `options`, `check` (further settings) and `expect` (a part of the facts) or `refusal` (what the loader says).
+reasons), `rc`, `options`, `check` (further settings), and `expect` (a part of the facts) or `refusal` (what the loader
+says).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ EXPECT_KEYS = {
 def cases() -> list[Any]:
     found = []
     for path in sorted(HERE.glob("*.yaml")):
-        for case in read_document(path.read_bytes(), path.name).value:
+        for case in read_document(path.read_bytes(), path.name, integer_keys=True).value:
             unknown = set(case) - CASE_KEYS | set(case.get("expect", ())) - EXPECT_KEYS
             assert not unknown, f"{path.name}: {case['name']}: {unknown}"
             assert ("expect" in case) != ("refusal" in case), f"{path.name}: {case['name']}"

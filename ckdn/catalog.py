@@ -218,9 +218,9 @@ class Catalog:
         if kept is not None and all(self.sha256_of(n) == sha for n, sha in kept[0]):
             return Loaded(thaw(kept[1]), found.origin, sha256, tuple(n for n, _ in kept[0]))
         spec, document = self.read(name, found)
-        from ckdn.spec.compiled import needs  # with the loader, which this path has loaded
+        from ckdn.spec.compiled import all_needs  # with the loader, which this path has loaded
 
-        depends = tuple((n, self.sha256_of(n)) for n in needs(document.value))
+        depends = tuple((n, self.sha256_of(n)) for n in all_needs(document.value, self.read))
         cache.put(self.cache_folder, key, (depends, freeze(spec)))
         return Loaded(spec, found.origin, sha256, tuple(n for n, _ in depends))
 

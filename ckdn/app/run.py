@@ -219,9 +219,10 @@ class Run:
         overridden = self.project.catalog.overridden(self.check.parser, self.loaded)
         if overridden:
             notes.append(overridden)
-        notes += outcome.notes
+        notes += [without_pids(note) for note in outcome.notes]
         if outcome.survivors:
-            notes.append("still running after the command had ended, stopped: " + ", ".join(outcome.survivors))
+            names = sorted(without_pids(name) for name in outcome.survivors)
+            notes.append("still running after the command had ended, stopped: " + ", ".join(names))
         with_tail = verdict.status != PASS and (verdict.status != "fail" or not facts.failing)
         tail = (
             binding.tail_of(os.path.join(self.run_dir.path, "full.log"), self.settings.log_tail_lines)
@@ -360,6 +361,16 @@ def sha256_for(size: int) -> Hash:
     import hashlib  # a large report earns its loading back
 
     return hashlib.sha256()
+
+
+def without_pids(text: str) -> str:
+    """``sleep[4711]`` as ``sleep``: equal output gives equal bytes, whatever numbers the system gave."""
+    pieces = text.split("[")
+    kept = [pieces[0]]
+    for piece in pieces[1:]:
+        digits, closed, rest = piece.partition("]")
+        kept.append(rest if closed and digits.isdigit() else "[" + piece)
+    return "".join(kept)
 
 
 def exit_code_of(rc: int, status: str) -> int:

@@ -14,6 +14,7 @@ from ckdn.spec.types import Spec, freeze
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ckdn.spec.read import Document
@@ -60,7 +61,7 @@ def write(parsers: str, out: str) -> list[str]:
             if name == LAUNCHERS:
                 content = launcher_patterns(read_document(data, file_name, integer_keys=True))
             else:
-                content = (hashlib.sha256(data).hexdigest(), needs(get(name)[1].value), freeze(get(name)[0]))
+                content = (hashlib.sha256(data).hexdigest(), all_needs(get(name)[1].value, get), freeze(get(name)[0]))
                 written.append(name)
         except CkdnError as e:
             problems += e.problems
@@ -90,6 +91,18 @@ def needs(value: Any) -> tuple[str, ...]:
         if isinstance(variants, dict) and isinstance(variants.get("choose"), dict):
             names += variants["choose"].values()
     return tuple(dict.fromkeys(n for n in names if isinstance(n, str) and n))
+
+
+def all_needs(value: Any, other: Callable[[str], tuple[Spec, Document]]) -> tuple[str, ...]:
+    """Every spec on which a spec's document rests, also through others."""
+    found: dict[str, None] = {}
+    queue = list(needs(value))
+    while queue:
+        name = queue.pop(0)
+        if name not in found:
+            found[name] = None
+            queue += needs(other(name)[1].value)
+    return tuple(found)
 
 
 def launcher_patterns(document: Document) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import time
 
 from ckdn import __version__, config, digest, rundir, runner, validators
 from ckdn.app import inputs as binding
+from ckdn.app.watch import Cut, Watch
 from ckdn.catalog import require_re2
 from ckdn.engine.interpret import Settings, interpret
 from ckdn.errors import ConfigError, ExitCode, Problem
@@ -32,6 +33,8 @@ COPY_BYTES = 1 << 20
 HASH_SMALL_BYTES = 1 << 18
 """A report up to this size is hashed by the interpreter's own sha256; OpenSSL's is 5 times faster and 2 ms to load."""
 TRACEBACK = "traceback.txt"
+PARSE_SECONDS = 30.0
+"""How long the reading of the output may take at least; what is left of the timeout, when that is more."""
 
 
 class RunResult(Struct):
@@ -117,17 +120,20 @@ class Run:
 
     def result(self, timeout: float | None, stop: Interrupts | None) -> RunResult:
         """Run, read, decide, store."""
-        outcome = self.execute(timeout, stop)
-        facts = self.facts(outcome.ending)
+        limit = timeout or self.check.timeout or self.settings.timeout
+        outcome = self.execute(limit, stop)
         ending = outcome.ending
+        facts, cut = self.facts(ending, max(PARSE_SECONDS, (limit or 0) - outcome.duration_s))
         if stop is not None and stop.signum and not ending.interrupted:
             reason = f"interrupted by {runner.signal_name(stop.signum)} while the output was read"
             ending = Ending(128 + stop.signum, reason, interrupted=True)
+        elif cut and not ending.failure:
+            ending = Ending(ending.rc, f"{cut}; set a longer timeout, or make the output smaller")
         verdict = decide(ending, facts)
         document = self.document(outcome, ending, facts, verdict)
         return self.store(document, outcome, ending, facts)
 
-    def execute(self, timeout: float | None, stop: Interrupts | None) -> Outcome:
+    def execute(self, limit: float | None, stop: Interrupts | None) -> Outcome:
         """The command itself; a command that policy refuses is never started."""
         refusal = self.refused_by_policy()
         if refusal:
@@ -135,7 +141,6 @@ class Run:
             started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000Z"
             empty = small_sha256().hexdigest()
             return runner.Outcome(Ending(ExitCode.NOT_EXECUTABLE, refusal), started, 0.0, 0, empty, (), ())
-        limit = timeout or self.check.timeout or self.settings.timeout
         command = runner.Command(
             self.argv,
             self.cwd,
@@ -157,12 +162,25 @@ class Run:
             return ""
         return f"refused by the command policy: `{self.argv[0]}` starts with none of the allowed prefixes"
 
-    def facts(self, ending: Ending) -> Facts:
-        """What the output says. A defect of the engine is a result that is not understood, with the traceback kept."""
+    def facts(self, ending: Ending, seconds: float) -> tuple[Facts, str]:
+        """What the output says, and why its reading was cut short (empty when it was not).
+
+        A defect of the engine is a result that is not understood, with the traceback kept.
+        """
         try:
-            return self.read_output(ending)
+            with Watch(seconds):
+                return self.read_output(ending), ""
+        except Cut as cut:
+            return self.unread("the reading was cut short"), cut.reason
         except Exception as e:  # whatever a tool's output does to us, its run ends with a digest
-            return self.crashed(e)
+            return self.crashed(e), ""
+
+    def unread(self, problem: str) -> Facts:
+        """The facts of output that could not be read."""
+        spec = self.loaded.spec
+        facts = Facts(spec.name, False, (problem,), [], {})
+        facts.promises_findings = bool(spec.findings or spec.includes)
+        return facts
 
     def crashed(self, error: Exception) -> Facts:
         """The facts of output that the parser could not survive."""
@@ -170,10 +188,7 @@ class Run:
 
         with open(self.path_of(TRACEBACK), "w", encoding="utf-8", errors="replace") as file:
             file.write("".join(traceback.format_exception(error)))
-        spec = self.loaded.spec
-        facts = Facts(spec.name, False, (f"the parser crashed ({type(error).__name__}: {error})",), [], {})
-        facts.promises_findings = bool(spec.findings or spec.includes)
-        return facts
+        return self.unread(f"the parser crashed ({type(error).__name__}: {error})")
 
     def read_output(self, ending: Ending) -> Facts:
         """Bind the inputs and interpret them."""

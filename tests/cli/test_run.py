@@ -522,8 +522,7 @@ def test_what_outlives_the_command_is_named_and_stopped(project: Project) -> Non
     project.shell("a", "sleep 60 & exit 0")
     done = project.run("a")
     assert (done.code, done.status) == (0, "pass")
-    (note,) = done.digest["notes"]
-    assert re.fullmatch(r"still running after the command had ended, stopped: sleep\[\d+\]", note)
+    assert done.digest["notes"] == ["still running after the command had ended, stopped: sleep"]
 
 
 # --- refusals
@@ -698,6 +697,46 @@ def test_a_parser_that_crashes_is_a_result_that_is_not_understood(
     assert "traceback.txt" in done.digest["artifacts"]
     assert b"Traceback (most recent call last)" in project.log(done.digest, "traceback.txt")
     assert (done.code, done.err) == (1, "")
+
+
+SLOW = """
+import sys
+import ckdn.app.run
+from ckdn.cli import main
+ckdn.app.run.PARSE_SECONDS = {seconds}
+interpret = ckdn.app.run.interpret
+def slow(*given):
+    print("+", end="", file=sys.stderr, flush=True)
+    while True:
+        facts = interpret(*given)
+ckdn.app.run.interpret = slow
+sys.exit(main(["run", "a"]))
+"""
+"""A ckdn that reads the output again and again; ``+`` on stderr when it begins."""
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_reading_has_a_deadline_of_its_own(project: Project, code: int) -> None:
+    project.shell("a", f"echo a.py:3: error: bad; exit {code}", parser="mypy", timeout=1)
+    project.command = lambda *_: [sys.executable, "-c", SLOW.format(seconds=1.5)]  # type: ignore[method-assign]
+    done = project.ckdn()
+    project.verify(done)
+    assert (done.code, done.status, done.digest["rc"]) == (1, "error", code)
+    assert done.digest["status_reason"].startswith("reading the output took longer than 1.5 s; ")
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_reading(project: Project, signum: signal.Signals, code: int) -> None:
+    project.shell("a", "exit 1", parser="mypy")
+    project.command = lambda *_: [sys.executable, "-c", SLOW.format(seconds=100)]  # type: ignore[method-assign]
+    process = project.start()
+    assert process.stderr is not None
+    assert process.stderr.read(1) == b"+"
+    process.send_signal(signum)
+    done = finished(process)
+    project.verify(done)
+    assert (done.code, done.status, done.digest["interrupted"]) == (code, "error", True)
+    assert done.digest["status_reason"] == f"interrupted by {signum.name} while the output was read"
 
 
 def test_a_defect_elsewhere_is_exit_three_and_one_line(project: Project, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_lint_of_an_unknown_name_is_refused(mine: Project) -> None:
 
 def test_the_built_in_specs_keep_the_conventions(project: Project) -> None:
     fixtures = ["--fixtures", str(ROOT / "fixtures")]
-    done = project.ckdn("spec", "lint", *fixtures)
+    done = project.ckdn("spec", "lint", "generic", "mypy", "mypy_text", "mypy_json", "ruff", "unittest", *fixtures)
     assert (done.code, done.out) == (0, b""), done
 
 

@@ -30,8 +30,14 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser = add(commands, "parse", "read output that exists already with a spec", DESCRIPTION)
     parser.add_argument("spec", metavar="SPEC")
     parser.add_argument("file", metavar="FILE|-", nargs="?")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="bind another input")
-    parser.add_argument("--option", action="append", default=[], metavar="K=V", help="an option of the spec")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="bind an input by its name")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="an option of the spec, or the check's fail_on, allow_empty, findings_on_zero",
+    )
     parser.add_argument("--rc", type=int, metavar="N", help="the exit code the tool gave")
     parser.add_argument("--format", choices=FORMATS, default="facts", help="what to print (default: facts)")
     add_project(parser)

@@ -50,7 +50,7 @@ def build() -> argparse.ArgumentParser:
     add_project(run)
     run.add_argument("name", nargs="?", metavar="CHECK", help="a check of the config; default: [run].default")
     run.add_argument("--quiet", action="store_true", help="do not print the digest")
-    run.add_argument("--timeout", metavar="S", help="seconds, for a check without its own timeout")
+    run.add_argument("--timeout", metavar="S", help="seconds, instead of the check's own timeout")
     run.add_argument("--format", choices=("json", "text"), default="json", help="how to print the digest")
     run.add_argument("extra", nargs="*", metavar="-- EXTRA", help="arguments for the command (a partial run)")
     for module in (parse, show, spec, documents, demo):

@@ -154,6 +154,10 @@ class LineRows:
         self.current: Any = None
         self.overflow = ""
         self.details_dropped = 0
+        self.headers: dict[tuple[Any, int], bytes] = {}
+        """Lines that `set` took and under which no row was opened so far, by the value of `per` and the rule."""
+        self.unexplained: Callable[[bytes], None] | None = None
+        """Who wants to know of a header without a row: such a line says nothing, and may be anything."""
 
     def feed(self, block: bytes, taken: set[int] | None) -> None:
         """Take one block; the starts of the lines that a rule takes go into ``taken``."""
@@ -223,7 +227,7 @@ class LineRows:
             elif row is not None:
                 fill(row, groups, rule)
         elif verb in ("set", "unset"):
-            self.set(rule, groups)
+            self.set(rule, line, groups)
         elif verb == "push":
             self.push(groups)
         elif verb == "pop":
@@ -247,9 +251,14 @@ class LineRows:
         """Which open row a line speaks of: that of its own `per`, else the newest."""
         return groups[self.per] if self.per and self.per in groups else self.current
 
-    def set(self, rule: Rule, groups: dict[str, Any]) -> None:
+    def set(self, rule: Rule, line: bytes, groups: dict[str, Any]) -> None:
         """Sticky fields change: rows that are open do not get them."""
         key = self.key_of(groups)
+        if rule.verb == "set" and self.unexplained is not None:
+            before = self.headers.get((key, id(rule)))
+            if before is not None:
+                self.unexplained(before)
+            self.headers[key, id(rule)] = line
         if key is None:
             self.close_all()
         else:
@@ -263,6 +272,8 @@ class LineRows:
     def new(self, groups: dict[str, Any]) -> None:
         """Open a row; the one that was open (for the same key) is done."""
         key = self.key_of(groups)
+        if self.headers:
+            self.headers = {of: line for of, line in self.headers.items() if of[0] not in (None, key)}
         self.close(key if self.per else self.current)
         row: dict[str, Any] = {}
         for of in (None, key) if key is not None else (None,):
@@ -313,6 +324,9 @@ class LineRows:
     def finish(self) -> None:
         """The input is at its end."""
         self.close_all()
+        if self.unexplained is not None:
+            for line in self.headers.values():
+                self.unexplained(line)
 
 
 def fill(row: dict[str, Any], groups: dict[str, Any], rule: Rule) -> None:

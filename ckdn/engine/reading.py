@@ -109,6 +109,9 @@ class Reading:
         readers = [LineRows(s.lines, self.plan.context, pusher(self.plan.rows[s.name])) for s in sets if s.lines]
         lookers = self.plan.lookers.get(name, []) if stage == 0 else []
         silence = self.plan.silence if name == LOG and stage == 0 and not self.is_document(name) else None
+        if silence is not None:
+            for reader in readers:
+                reader.unexplained = silence.unexplained
         prefix = Prefixed(given.prefix) if given is not None and given.prefix is not None else None
         for source in sources:
             blocks = TextBlocks(source)

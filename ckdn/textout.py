@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 def render_text(document: dict[str, Any]) -> str:
     """The tersest form of a digest: a line for the verdict, one per finding with its detail below; ends in a newline.
 
-    A pass is one line. Numbers of the summary, the kind of findings and artifacts are left to the JSON form.
+    A pass is one line. Numbers of the summary, the kind of findings and artifacts are left to the JSON form. An
+    aggregate is a line for its verdict and one per member that is not green.
     """
+    if "members" in document:
+        return _aggregate_text(document)
     lines = [_headline(document)]
     for finding in document.get("findings", ()):
         lines.append(_finding_text(finding))
@@ -27,6 +30,16 @@ def render_text(document: dict[str, Any]) -> str:
     lines += [f"note: {text}" for text in document.get("notes", ())]
     lines += document.get("log_tail", ())
     return "\n".join(lines) + "\n"
+
+
+def _aggregate_text(document: dict[str, Any]) -> str:
+    members = document["members"]
+    green = sum(1 for member in members if member["status"] == PASS)
+    line = f"{document['alias']}: {document['status']}, {green} of {len(members)} checks pass"
+    if document["status"] != PASS:
+        line += f", rc {document['rc']}"
+    red = [m for m in members if m["status"] != PASS]
+    return "\n".join([line, *[f" {m['check']}: {m['status']}" for m in red]]) + "\n"
 
 
 def verdict_line(document: dict[str, Any], color: bool = False) -> str:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 RUN_HELP = """\
-Run one check of ckdn.toml: its digest goes to stdout as one line of JSON, the evidence into the run directory.
+Run checks of ckdn.toml. One check: its digest goes to stdout as one line of JSON, the evidence into the run directory.
+Several, an alias or --all: one after the other, and one aggregate.
 
 The exit code is the command's own when it is 1..255, and 1 when a command that ended with 0 is not green.
 A refusal (an unknown check, a wrong config) is exit 2 with nothing on stdout and one line on stderr.
@@ -48,7 +49,9 @@ def build() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = add(commands, "run", "run a check and print its digest", RUN_HELP)
     add_project(run)
-    run.add_argument("name", nargs="?", metavar="CHECK", help="a check of the config; default: [run].default")
+    run.add_argument("name", nargs="*", metavar="CHECK", help="checks or aliases; default: [run].default")
+    run.add_argument("--all", action="store_true", help="every check of the config")
+    run.add_argument("--fail-fast", action="store_true", help="stop after the first check that is not green")
     run.add_argument("--quiet", action="store_true", help="do not print the digest")
     run.add_argument("--timeout", metavar="S", help="seconds, instead of the check's own timeout")
     run.add_argument("--format", choices=("json", "text"), default="json", help="how to print the digest")

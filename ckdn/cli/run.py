@@ -15,9 +15,12 @@ from ckdn.textout import render_text, verdict_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
+
+    from ckdn.app.project import Project
 
 VALUES = ("--config", "--cwd", "--timeout", "--format")
-FLAGS = ("--quiet",)
+FLAGS = ("--quiet", "--all", "--fail-fast")
 
 
 class Arguments(Struct):
@@ -28,12 +31,14 @@ class Arguments(Struct):
     config: str | None
     cwd: str
     quiet: bool
+    every: bool
+    fail_fast: bool
     timeout: float | None
     format: str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a check and print its digest."""
+    """Run checks and print one digest, or the aggregate of several."""
     if any(a in ("-h", "--help") for a in before_separator(arguments)):
         from ckdn.cli import parser  # help is argparse's
 
@@ -41,17 +46,53 @@ def main(arguments: Sequence[str]) -> int:
     asked = read(arguments)
     with Interrupts() as stop:
         project = open_project(asked.cwd, asked.config, os.environ)
-        name = chosen(asked, project.config.run.default, tuple(project.config.checks))
-        if name in project.config.aliases:
-            members = ", ".join(project.config.aliases[name].members)
-            raise ConfigError(Problem(f"`{name}` is an alias", mend=f"run its members one at a time: {members}"))
-        result = run_check(project, name, extra=asked.extra, timeout=asked.timeout, environ=os.environ, stop=stop)
+        names = asked.names or (() if asked.every else project.config.run.default)
+        if not names and not asked.every:
+            listed = ", ".join((*project.config.checks, *project.config.aliases)) or "none is configured"
+            raise usage("which check?", f"one of: {listed}; or --all; or set `default` in [run]")
+        if len(names) == 1 and not asked.every and names[0] not in project.config.aliases and not asked.fail_fast:
+            return run_one(project, names[0], asked, stop)
+        return run_several(project, names, asked, stop)
+
+
+def run_one(project: Project, name: str, asked: Arguments, stop: Interrupts) -> int:
+    """One check: its digest."""
+    result = run_check(project, name, extra=asked.extra, timeout=asked.timeout, environ=os.environ, stop=stop)
     if not asked.quiet:
         text = asked.format == "text"
         output.emit(render_text(result.document).encode() if text else result.data)
-        if output.is_terminal(output.STDERR) and not text:
-            output.tell(verdict_line(result.document, color=not os.environ.get("NO_COLOR")))
+        if not text:
+            tell_verdict(result.document)
     return result.exit_code
+
+
+def run_several(project: Project, names: Sequence[str], asked: Arguments, stop: Interrupts) -> int:
+    """A group: its aggregate; with ``--format text`` the text of each member as it is done, and a last line."""
+    from ckdn.app import group  # only runs of several checks
+
+    chosen = group.group_of(project, names, every=asked.every, fail_fast=asked.fail_fast)
+    if asked.extra:
+        raise usage("extra arguments for several checks", "name one check")
+    text = asked.format == "text" and not asked.quiet
+
+    def finished(document: dict[str, Any]) -> None:
+        if text:
+            output.emit(render_text(document).encode())
+        elif not asked.quiet:
+            tell_verdict(document)
+
+    result = group.run_group(project, chosen, timeout=asked.timeout, environ=os.environ, stop=stop, finished=finished)
+    if text:
+        output.emit(render_text(result.document).encode())
+    elif not asked.quiet:
+        output.emit(result.data)
+    return result.exit_code
+
+
+def tell_verdict(document: dict[str, Any]) -> None:
+    """The verdict on stderr, where someone is looking."""
+    if output.is_terminal(output.STDERR):
+        output.tell(verdict_line(document, color=not os.environ.get("NO_COLOR")))
 
 
 def before_separator(arguments: Sequence[str]) -> Sequence[str]:
@@ -90,20 +131,11 @@ def read(arguments: Sequence[str]) -> Arguments:
         values.get("--config") or os.environ.get("CKDN_CONFIG") or None,
         values.get("--cwd") or os.environ.get("CKDN_CWD") or os.getcwd(),
         "--quiet" in flags,
+        "--all" in flags,
+        "--fail-fast" in flags,
         seconds(values.get("--timeout")),
         one_of("--format", values.get("--format", "json"), ("json", "text")),
     )
-
-
-def chosen(asked: Arguments, default: tuple[str, ...], checks: tuple[str, ...]) -> str:
-    """The one check to run."""
-    names = asked.names or default
-    if len(names) == 1:
-        return names[0]
-    if not names:
-        listed = ", ".join(checks) or "none is configured"
-        raise usage("which check?", f"one of: {listed}; or set `default` in [run]")
-    raise usage(f"{len(names)} checks at once", "run them one at a time")
 
 
 def seconds(text: str | None) -> float | None:

@@ -533,8 +533,9 @@ def test_refusals_say_what_and_where(project: Project) -> None:
     cases = {
         ("run",): "which check?",
         ("run", "lnt"): "ckdn.toml: no check `lnt`; did you mean lint?",
-        ("run", "lint", "lint"): "2 checks at once",
-        ("run", "all"): "is an alias",
+        ("run", "lint", "nope"): "no check `nope`",
+        ("run", "lint", "--all"): "--all beside names",
+        ("run", "all", "--", "x"): "extra arguments for several checks",
         ("run", "lint", "--timeout", "0"): "positive number",
         ("run", "lint", "--timeout", "nan"): "positive number",
         ("run", "lint", "--timeout", "inf"): "positive number",

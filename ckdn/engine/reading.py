@@ -42,7 +42,8 @@ class Reading:
     def run(self) -> None:
         """Read everything, pass by pass."""
         plan = self.plan
-        names = list(dict.fromkeys([*plan.formats, *plan.lookers]))
+        rows_read = [r.input for r in plan.spec.rows if r.input]  # the log need not be listed
+        names = list(dict.fromkeys([*plan.formats, *plan.lookers, *rows_read]))
         for stage in range(max((r.stage for r in plan.spec.rows), default=0) + 1):
             for name in names:
                 if not self.bound:
@@ -128,6 +129,8 @@ class Reading:
                     looker.feed(block)
                 if silence is not None:
                     silence.feed(block, taken or set())
+            if silence is not None and blocks.nul_bytes:
+                silence.unexplained(b"(NUL bytes)")
             if blocks.lines_cut:
                 self.notes.append(f"{source.name}: {blocks.lines_cut} lines longer than 8 KiB were cut")
         for reader in readers:

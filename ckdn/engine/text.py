@@ -44,16 +44,24 @@ class TextBlocks:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.lines_cut = 0
+        self.nul_bytes = False
+        """Whether a NUL stood in it: such a log is not silent, though nothing of it can be shown."""
 
     def __iter__(self) -> Iterator[bytes]:
         reader = self.source.open()
         try:
-            for raw in whole_lines(utf8_chunks(reader)):
+            for raw in whole_lines(self.watched(utf8_chunks(reader))):
                 block = raw if is_plain(raw) else self.cleaned(raw)
                 if block:
                     yield self.bounded(block)
         finally:
             reader.close()
+
+    def watched(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """The chunks, and whether a NUL is among them."""
+        for chunk in chunks:
+            self.nul_bytes = self.nul_bytes or b"\0" in chunk
+            yield chunk
 
     def cleaned(self, block: bytes) -> bytes:
         """A block with carriage returns folded and everything that is not text removed."""

@@ -152,6 +152,8 @@ def compile_candidate(candidate: Candidate, format: str, context: Context) -> Ge
     kind, expression = candidate.kind, candidate.expression
     if kind == "get":
         read = node_function(expression, format)
+        if format == "xml" and is_boolean(expression):
+            return lambda node, row: read(node)
         return lambda node, row: tidy(read(node))
     if kind == "of_row":
         read = jmes.compile(expression)
@@ -181,8 +183,16 @@ def node_function(expression: Any, format: str) -> Callable[[Any], Any]:
     return jmes.compile(expression)
 
 
+def is_boolean(expression: str) -> bool:
+    """Whether an XPath gives true or false and nothing else, so that there is no text to clean."""
+    text = expression.strip()
+    return text.startswith(("boolean(", "not(")) and text.find(")") == len(text) - 1
+
+
 def tidy(value: Any) -> Any:
     """Text without control sequences, also inside lists and objects; everything else as it is."""
+    if value is None:
+        return None
     if isinstance(value, str):
         return value if value.isascii() and value.isprintable() else clean(value)
     if isinstance(value, list):

@@ -6,7 +6,7 @@ What makes a spec wrong is refused at load; what makes it weak is told here.
 from __future__ import annotations
 
 from ckdn.model import Struct
-from ckdn.spec.types import Spec
+from ckdn.spec.types import JSON, XML, Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,12 +86,28 @@ def unlisted_codes(subject: Subject) -> Iterator[Convention]:
         yield Convention("exit-codes-missing", "warning", "name", "no `exit_codes`", mend)
 
 
+def shapeless_reports(subject: Subject) -> Iterator[Convention]:
+    """`report` alone proves that a document of the declared shape was read; without a shape an error page would do."""
+    spec = subject.spec
+    kinds = {proof.kind for proof in spec.proof}
+    if "report" not in kinds or kinds & {"comparison", "holds", "match"}:
+        return
+    for given in spec.inputs:
+        paths = [r.steps[0].select for r in spec.rows if r.input == given.name and r.steps]
+        rooted = given.format == XML and any(str(p).startswith("/") and not str(p).startswith("//") for p in paths)
+        if given.format in (JSON, XML) and not given.optional and not given.root_kind and not rooted:
+            what = f"the input `{given.name}` says nothing of its shape, and the proof rests on it"
+            mend = "root: [element]" if given.format == XML else "shape: array, or shape: {object: [key]}"
+            yield Convention("shape-missing", "error", "inputs", what, mend)
+
+
 CONVENTIONS: tuple[Callable[[Subject], Iterator[Convention]], ...] = (
     missing_states,
     tested_without_capture,
     no_command,
     no_homepage,
     unlisted_codes,
+    shapeless_reports,
 )
 
 

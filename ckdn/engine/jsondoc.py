@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ckdn.clean import clean
 from ckdn.engine.source import BoundPassed, Refused, quoted
-from ckdn.engine.text import bom_of, utf8_chunks
+from ckdn.engine.text import bom_of, folded, utf8_chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,6 +281,8 @@ class Records:
         number = 0
         for raw, ended in raw_lines(self.source):
             number += 1
+            if b"\r" in raw:
+                raw = folded(raw.replace(b"\0", b"").removesuffix(b"\r"))
             line = raw.decode("utf-8", "replace")
             if "\x1b" in line or "\0" in line:
                 line = clean(line)

@@ -49,7 +49,7 @@ def raw_offset(raw: str, text: str, offset: int) -> int | None:
         if quote == '"' and raw[at : at + 1] == "\\":
             at += 2 + ESCAPE_DIGITS.get(raw[at + 1 : at + 2], 0)
         else:
-            at += 2 if raw[at : at + 2] == "''" else 1
+            at += 2 if quote == "'" and raw[at : at + 2] == "''" else 1
     return min(at, len(raw) - 1)
 
 

@@ -111,7 +111,7 @@ class Record(Struct):
 
 
 class ProofLine(Struct):
-    """One line of a spec's ``proof``: its text as written, whether it held, and why not (``tests 0 > skipped 0``)."""
+    """One line of a spec's ``proof``: its text as written, whether it held, and if not a sentence that says why."""
 
     text: str
     holds: bool

@@ -126,5 +126,5 @@ def _unproven(facts: Facts) -> str:
         return "the spec names none"
     for line in facts.proof:
         if not line.holds:
-            return f"{line.reason or line.text} does not hold"
+            return line.reason or f"{line.text} does not hold"
     return ""

@@ -1,14 +1,13 @@
 """JSON inputs: a document, the one document inside noise, the items of an array one by one, or a record a line.
 
 Refused, never crashed on: text that is no JSON, text after the document, NaN and infinities, nesting the parser cannot
-follow, integers of thousands of digits, a key that stands twice in the root object, more than 256 MiB in one document.
+follow, integers of thousands of digits, a key that stands twice in an object, more than 256 MiB in one document.
 """
 
 from __future__ import annotations
 
-from ckdn.clean import clean
 from ckdn.engine.source import BoundPassed, Refused, quoted
-from ckdn.engine.text import bom_of, folded, utf8_chunks
+from ckdn.engine.text import bom_of, utf8_chunks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +35,25 @@ def finite(text: str) -> float:
     return number
 
 
+class RepeatedKey(ValueError):
+    """A key stands twice in one object: which of the two the tool means cannot be known."""
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys differ."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise RepeatedKey(f"the key {quoted(twice)} stands twice in one object")
+    return found
+
+
 def decoder() -> Any:
-    """The standard library's decoder, strict about numbers and lenient about control characters in strings."""
+    """The standard library's decoder, strict about numbers and keys, lenient about control characters in strings."""
     import json  # only specs with json inputs
 
-    return json.JSONDecoder(parse_constant=no_constant, parse_float=finite, strict=False)
+    return json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_constant, parse_float=finite, strict=False)
 
 
 class JsonText:
@@ -58,6 +71,8 @@ class JsonText:
             return value, end
         except RecursionError:
             raise Refused(f"{self.name}: nested too deep") from None
+        except RepeatedKey as e:
+            raise Refused(f"{self.name}: {e}") from None
         except ValueError as e:
             raise Refused(f"{self.name}: {self.explained(e)}") from None
 
@@ -95,40 +110,9 @@ class JsonText:
     def root(self) -> Any:
         """The whole document."""
         start = self.skip(0)
-        if self.text[start : start + 1] == "{":
-            value, end = self.root_object(start)
-        else:
-            value, end = self.value(start)
+        value, end = self.value(start)
         self.only_white_after(end)
         return value
-
-    def root_object(self, start: int) -> tuple[dict[str, Any], int]:
-        """The object at ``start`` key by key, so that a key that stands twice is seen."""
-        found: dict[str, Any] = {}
-        position = self.skip(start + 1)
-        if self.text[position : position + 1] == "}":
-            return found, position + 1
-        while True:
-            if self.text[position : position + 1] != '"':
-                self.value(start)  # says what is wrong, in the parser's words
-                raise Refused(f"{self.name}: not JSON")
-            key, position = self.value(position)
-            position = self.skip(position)
-            if self.text[position : position + 1] != ":":
-                self.value(start)
-                raise Refused(f"{self.name}: not JSON")
-            value, position = self.value(self.skip(position + 1))
-            if key in found:
-                raise Refused(f"{self.name}: the key {quoted(key)} stands twice in the root object")
-            found[key] = value
-            position = self.skip(position)
-            mark = self.text[position : position + 1]
-            if mark == "}":
-                return found, position + 1
-            if mark != ",":
-                self.value(start)
-                raise Refused(f"{self.name}: not JSON")
-            position = self.skip(position + 1)
 
     def items(self) -> Iterator[Any]:
         """The items of a root array, one by one: a large report is never held as a whole."""
@@ -173,13 +157,15 @@ class JsonText:
                 value, end = self.decode(self.text, position)
             except RecursionError:
                 raise Refused(f"{self.name}: nested too deep") from None
+            except RepeatedKey as e:
+                raise Refused(f"{self.name}: {e}") from None
             except ValueError as e:
                 if self.begins_document(position) or self.runs_out(e):
                     raise Refused(f"{self.name}: {self.explained(e)}") from None
                 end = max(position + 1, getattr(e, "pos", 0))
             else:
                 if shape_problem(given, value) is None and (value or self.stands_alone(position, end)):
-                    found.append(self.root_object(position)[0] if opening == "{" else value)
+                    found.append(value)
             position = self.text.find(opening, end)
         if not found:
             wanted = f"no JSON {given.slice} with {', '.join(given.root_names)}" if given.root_names else "no JSON"
@@ -220,7 +206,20 @@ def decoded(source: Source) -> str:
     del chunks
     mark, encoding = bom_of(data[:4])
     text = (data[mark:] if mark else data).decode(encoding or encoding_of(data[:4]), "replace")
-    return clean(text) if "\x1b" in text else text
+    return without_colour(text) if "\x1b" in text else text
+
+
+def without_colour(text: str) -> str:
+    """JSON without terminal sequences of the form ``ESC [ 1;31 m``, and nothing else taken away.
+
+    Carriage returns and longer sequences may hold what a tool said; they stay, and make the text no JSON.
+    """
+    pieces = text.split("\x1b[")
+    kept = [pieces[0]]
+    for piece in pieces[1:]:
+        rest = piece.lstrip("0123456789;:")
+        kept.append(rest[1:] if rest[:1].isalpha() else "\x1b[" + piece)
+    return "".join(kept)
 
 
 def encoding_of(head: bytes) -> str:
@@ -279,14 +278,12 @@ class Records:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         decode = decoder().decode
         number = 0
-        for raw, ended in raw_lines(self.source):
+        for raw, ended in self.parts():
             number += 1
-            if b"\r" in raw:
-                raw = folded(raw.replace(b"\0", b"").removesuffix(b"\r"))
             line = raw.decode("utf-8", "replace")
-            if "\x1b" in line or "\0" in line:
-                line = clean(line)
-            line = line.strip()
+            if "\x1b" in line:
+                line = without_colour(line)
+            line = line.replace("\0", "").strip()
             if not line:
                 continue
             value: Any = None
@@ -295,6 +292,8 @@ class Records:
                     value = decode(line)
                 except RecursionError:
                     raise Refused(f"{self.source.name}: line {number} is nested too deep") from None
+                except RepeatedKey as e:
+                    raise Refused(f"{self.source.name}: line {number}: {e}") from None
                 except ValueError:
                     if not ended:
                         raise Refused(f"{self.source.name}: the last record is cut off (line {number})") from None
@@ -304,6 +303,17 @@ class Records:
                 self.stray(line, number)
                 continue
             yield value
+
+    def parts(self) -> Iterator[tuple[bytes, bool]]:
+        """The lines; what carriage returns part is looked at part by part, since each may be a record."""
+        for raw, ended in raw_lines(self.source):
+            if b"\r" not in raw:
+                yield raw, ended
+                continue
+            pieces = raw.split(b"\r")
+            for piece in pieces[:-1]:
+                yield piece, True
+            yield pieces[-1], ended
 
     def stray(self, line: str, number: int) -> None:
         """A line that is no record: refused, or counted."""

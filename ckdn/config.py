@@ -543,6 +543,15 @@ def _text(cursor: Cursor) -> str:
     return text
 
 
+def _runs_dir(cursor: Cursor) -> str:
+    """A folder of its own: never the project itself, nor a folder around it."""
+    text = _text(cursor)
+    normal = os.path.normpath(text) if text else text
+    if normal in (".", "..", "/") or (normal.startswith("../") and set(normal.split("/")) == {".."}):
+        cursor.fail(f"{cursor.named()} is `{text}`, which holds more than runs", "name a folder for the runs alone")
+    return text
+
+
 def _texts(cursor: Cursor) -> tuple[str, ...]:
     return tuple(_text(item) for item in cursor.items())
 
@@ -609,11 +618,24 @@ def _no_argument(item: Cursor) -> str:
     return "?"
 
 
+SHELL_OPERATORS = ("&&", "||", "|", ";", ">", ">>", "<", "2>&1", "2>", "&>", "&")
+"""Words that would silently become arguments of the command."""
+SHELL_MEND = 'write ["sh", "-c", "…"], or run one command'
+
+
 def _split(cursor: Cursor) -> list[str]:
     import shlex  # loads re; a warm run has its config from the cache
 
     try:
-        return shlex.split(cursor.value)
+        words = shlex.split(cursor.value)
+        if "\n" in cursor.value.strip() and any(line.strip() for line in cursor.value.strip().split("\n")[1:]):
+            cursor.fail(f"{cursor.named()} has several lines, and there is no shell", SHELL_MEND)
+        quoted = shlex.shlex(cursor.value, posix=False, punctuation_chars="")
+        quoted.whitespace_split = True
+        operator = next((word for word in quoted if word in SHELL_OPERATORS), "")
+        if operator:
+            cursor.fail(f"{cursor.named()} has `{operator}`, and there is no shell", SHELL_MEND)
+        return words
     except ValueError as error:
         if "escaped" in str(error):
             cursor.fail(f"{cursor.named()} ends in a backslash", "take it out, or double it")
@@ -667,7 +689,7 @@ def _members(cursor: Cursor) -> tuple[str, ...]:
 TOP_KEYS = ("schema", "run", "check")
 ALLOWLIST_KEYS = ("prefixes",)
 RUN_KEYS: dict[str, Callable[[Cursor], Any]] = {
-    "runs_dir": _text,
+    "runs_dir": _runs_dir,
     "keep": _at_least(1),
     "top": _at_least(1),
     "max_snippet_lines": _at_least(0),

@@ -54,6 +54,10 @@ def open_project(cwd: str, explicit: str | None, environ: Mapping[str, str]) -> 
 
     def catalog_for(run: RunSettings) -> Catalog:
         base = os.path.dirname(file.path)
+        for folder in run.specs:
+            if not os.path.isdir(os.path.join(base, folder)):
+                what = f"[run].specs names the folder {folder}, which does not exist"
+                raise ConfigError(Problem(what, path=file.shown, mend="make it, or take it out"))
         folders = [os.path.join(base, "parsers.d"), *[os.path.join(base, folder) for folder in run.specs]]
         return Catalog(folders, run.override, environ, shown_from=base)
 

@@ -234,10 +234,12 @@ class Run:
         overridden = self.project.catalog.overridden(self.check.parser, self.loaded)
         if overridden:
             notes.append(overridden)
+        notes += self.unused_keys()
         notes += [without_pids(note) for note in outcome.notes]
         if outcome.survivors:
-            names = sorted(without_pids(name) for name in outcome.survivors)
-            notes.append("still running after the command had ended, stopped: " + ", ".join(names))
+            names = [without_pids(name) for name in outcome.survivors]
+            counted = [n if names.count(n) == 1 else f"{names.count(n)} {n}" for n in sorted(set(names))]
+            notes.append("still running after the command had ended, stopped: " + ", ".join(counted))
         with_tail = verdict.status != PASS and (verdict.status != "fail" or not facts.failing)
         tail = (
             binding.tail_of(os.path.join(self.run_dir.path, "full.log"), self.settings.log_tail_lines)
@@ -257,6 +259,16 @@ class Run:
             artifacts=self.artifacts(facts),
             notes=notes,
         )
+
+    def unused_keys(self) -> list[str]:
+        """Keys of the check that its spec gives nothing to do."""
+        spec = self.loaded.spec
+        notes = []
+        if self.check.fail_on and spec.findings and all(f.failing is not None for f in spec.findings):
+            notes.append(f"`fail_on` changes nothing: the spec {spec.name} has a rule of its own for what fails")
+        if self.check.reports and not any(i.source == "file" for i in spec.inputs):
+            notes.append(f"`reports` changes nothing: the spec {spec.name} reads no report")
+        return notes
 
     def shown_run_dir(self) -> str:
         """The run directory relative to the project where it lies below it, with forward slashes."""

@@ -40,6 +40,10 @@ GONE = ".ckdn-gone-"
 """How the name of a run directory begins that is being removed."""
 FINISHED_BY = ("digest.json", "aggregate.json")
 
+_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
+_CREATE: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | _NOFOLLOW
+
 YOUNG_NS = 3600 * 1_000_000_000
 """What is younger and tells nothing of its owner (a temporary file, an empty run directory) may be in use."""
 
@@ -141,7 +145,7 @@ def stamp(at_ns: int) -> str:
 
 
 def _mark_start(path: str, check: str, started_ns: int) -> int:
-    fd = os.open(os.path.join(path, START), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    fd = os.open(os.path.join(path, START), _CREATE, 0o666)
     try:
         _flock(fd)
     except OSError:  # no locks on this file system: YOUNG_NS has to do
@@ -175,7 +179,7 @@ def lock(runs_dir: str, name: str) -> Lock:
     folder = os.path.join(runs_dir, LOCKS)
     try:
         os.makedirs(folder, exist_ok=True)
-        fd = os.open(os.path.join(folder, f"{name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = _open_lock(folder, f"{name}.lock")
     except OSError as error:
         raise _cannot_write(runs_dir, error) from error
     try:
@@ -190,6 +194,30 @@ def lock(runs_dir: str, name: str) -> Lock:
         os.close(fd)
         raise CkdnError(Problem(f"cannot lock in runs_dir {runs_dir}: {error.strerror}")) from error
     return Lock(fd)
+
+
+def _open_lock(folder: str, name: str) -> int:
+    """The lock's file: one of ours, never what a link leads to, since taking the lock overwrites its content."""
+    if sys.platform == "win32":  # it has no locks here
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+    if stat.S_ISLNK(os.lstat(folder).st_mode):
+        raise CkdnError(Problem("is a link, and ckdn writes locks through none", path=folder, mend="remove it"))
+    path = os.path.join(folder, name)
+    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(name, flags, 0o666, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR):
+            raise
+        raise CkdnError(Problem("is no plain file, so it cannot be locked", path=path, mend="remove it")) from None
+    finally:
+        os.close(parent)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # another name for the file may be somebody's
+        os.close(fd)
+        raise CkdnError(Problem("is no plain file, so it cannot be locked", path=path, mend="remove it"))
+    return fd
 
 
 def _holder(fd: int) -> str:
@@ -231,7 +259,7 @@ def write_atomic(path: str, data: bytes) -> None:
 def _temp_file(folder: str) -> tuple[str, int]:
     """A new file beside the one it will replace."""
     temp = _temp_path(folder)
-    return temp, os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    return temp, os.open(temp, _CREATE, 0o666)
 
 
 def _temp_path(folder: str) -> str:
@@ -280,11 +308,15 @@ def is_fresh(path: str, mark: int) -> bool:
     """Was the file written after the probe gave ``mark``? False when it does not exist.
 
     The same time counts as fresh: on a coarse clock (FAT: 2 s) a report written at once has the probe's own time.
+    The time of the last change of the inode counts beside that of the content: no ``touch`` can set it, so a file
+    that was given a time in the future before the run is not fresh.
     """
     try:
-        return os.stat(path).st_mtime_ns >= mark
+        found = os.stat(path)
     except OSError:
         return False
+    # On Windows st_ctime is the file's birth.
+    return found.st_mtime_ns >= mark and (sys.platform == "win32" or found.st_ctime_ns >= mark)
 
 
 def set_latest(runs_dir: str, run_name: str) -> None:
@@ -377,7 +409,7 @@ def _seconds(name: str) -> int:
 def _read(path: str) -> bytes:
     """A small file's content; empty when there is none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NOFOLLOW | _NONBLOCK)
     except OSError:
         return b""
     try:
@@ -463,8 +495,12 @@ class _Guard:
 
 def _read_whole(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NOFOLLOW | _NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        with os.fdopen(fd, "rb") as file:
+            return file.read() if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     except OSError:
         return b""
 
@@ -472,7 +508,7 @@ def _read_whole(path: str) -> bytes:
 def _is_live(path: str) -> bool:
     """Is the process that made this run directory still at it?"""
     try:
-        fd = os.open(os.path.join(path, START), os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+        fd = os.open(os.path.join(path, START), os.O_RDONLY | os.O_CLOEXEC | _NOFOLLOW | _NONBLOCK)
     except OSError:  # the instant between mkdir and .start, or a crash in it
         try:
             return time.time_ns() - os.stat(path).st_mtime_ns < YOUNG_NS and not os.listdir(path)

@@ -225,6 +225,44 @@ def test_one_of_many_gets_the_lock(tmp_path):
     held[0].close()
 
 
+@pytest.mark.parametrize("make", [os.symlink, os.link])
+def test_a_lock_writes_into_no_other_file(tmp_path, make):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / ".locks").mkdir()
+    make(victim, tmp_path / ".locks/a.lock")
+    with pytest.raises(CkdnError, match=r"a\.lock: is no plain file"):
+        lock(str(tmp_path), "a")
+    assert victim.read_text() == "precious"
+
+
+def test_a_lock_that_is_a_fifo_or_stands_in_a_linked_folder_is_refused(tmp_path):
+    (tmp_path / ".locks").mkdir()
+    os.mkfifo(tmp_path / ".locks/a.lock")
+    with pytest.raises(CkdnError, match=r"a\.lock: is no plain file"):
+        lock(str(tmp_path), "a")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / ".locks").symlink_to(elsewhere)
+    with pytest.raises(CkdnError, match=r"\.locks: is a link"):
+        lock(str(runs), "a")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_links_among_the_files_of_a_run_are_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text(f"{NOON} stolen\n")
+    name = finished(tmp_path, "x", NOON)
+    (tmp_path / name / ".start").unlink()
+    (tmp_path / name / ".start").symlink_to(victim)
+    assert [run.check for run in list_runs(str(tmp_path))] == ["x"]
+    os.mkfifo(tmp_path / name / "aggregate.json")
+    assert prune(str(tmp_path), 1) == []
+    assert victim.read_text() == f"{NOON} stolen\n"
+
+
 def test_a_command_does_not_inherit_a_lock(tmp_path):
     from ckdn.runner import Command, run
 
@@ -332,9 +370,24 @@ def test_a_report_written_by_the_run_is_fresh_and_an_old_copy_is_not(tmp_path):
 def test_the_same_time_is_fresh_and_the_tick_before_is_not(tmp_path):
     report = tmp_path / "report.xml"
     report.write_text("")
-    os.utime(report, ns=(NOON, NOON))
-    assert is_fresh(str(report), NOON)
-    assert not is_fresh(str(report), NOON + 1)
+    past = OLD_S * SECOND
+    os.utime(report, ns=(past, past))
+    assert is_fresh(str(report), min(past, report.stat().st_ctime_ns))
+    assert not is_fresh(str(report), past + 1)
+
+
+def test_a_time_in_the_future_makes_no_old_file_fresh(tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text("")
+    future = (time.time_ns() // SECOND + 3 * 366 * 86_400) * SECOND
+    os.utime(report, ns=(future, future))
+    changed = report.stat().st_ctime_ns
+    while probe(str(tmp_path)) <= changed:  # a coarse clock ticks only now and then
+        pass
+    mark = probe(str(tmp_path))
+    assert not is_fresh(str(report), mark)
+    report.write_text("<new/>")
+    assert is_fresh(str(report), mark)
 
 
 def test_a_probe_leaves_nothing_behind(tmp_path):

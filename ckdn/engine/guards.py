@@ -29,12 +29,12 @@ def evaluate(comparison: Comparison, lookup: Callable[[str], Number | None], *, 
     """``comparison`` over the numbers that ``lookup`` gives; None is absent, and so is a float that is not finite.
 
     Integers compare exactly, also beside floats. With ``partial_sums`` an absent part of a sum counts as nothing when
-    another part is there: a tool that says `1 failure` and no word of errors declares one.
+    another declared part is there: a tool that says `1 failure` and no word of errors declares one.
     """
     found = {term: _finite(lookup(term)) for term in (*comparison.left, *comparison.right) if isinstance(term, str)}
     if partial_sums:
         for side in (comparison.left, comparison.right):
-            if any(found.get(term) is not None for term in side if isinstance(term, str)):
+            if any(found[t] is not None for t in side if isinstance(t, str) and "declared." in t):
                 found.update({t: 0 for t in side if isinstance(t, str) and found[t] is None})
     absent = tuple(name for name, number in found.items() if number is None)
     numbers = {name: number for name, number in found.items() if number is not None}

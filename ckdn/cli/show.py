@@ -6,7 +6,7 @@ import argparse
 import os
 
 from ckdn.app.project import open_project
-from ckdn.app.show import find_run, log_text, read_json
+from ckdn.app.show import find_run, log_text
 from ckdn.cli import output
 from ckdn.cli.arguments import add, add_project
 from ckdn.errors import ConfigError, ExitCode, Problem
@@ -42,12 +42,5 @@ def run(asked: argparse.Namespace) -> int:
         for text in log_text(found, asked.tail):
             output.emit(text.encode())
         return ExitCode.OK
-    if asked.format == "json":
-        output.emit(found.data)
-        return ExitCode.OK
-    for name in ("digest.json", "aggregate.json"):
-        path = os.path.join(found.path, name)
-        if os.path.exists(path):
-            output.emit(render_text(read_json(path)).encode())
-            break
+    output.emit(found.data if asked.format == "json" else render_text(found.document).encode("utf-8", "replace"))
     return ExitCode.OK

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 
@@ -153,3 +155,83 @@ def test_config_and_cwd(stored: Project, tmp_path: Path) -> None:
 def test_a_closed_stdout_changes_no_code(stored: Project) -> None:
     assert stored.shell_ckdn("$CKDN show >&-").code == 0
     assert stored.shell_ckdn("$CKDN show --log >/dev/full").code == 0
+
+
+# --- what is stored may be anything
+
+
+def refusal(project: Project, *arguments: str) -> str:
+    (line,) = project.refused("show", "red", *arguments)
+    return line
+
+
+def test_only_a_regular_file_is_a_digest(stored: Project, tmp_path: Path) -> None:
+    digest = stored.runs_dir / of(stored, "red")[-1] / "digest.json"
+    digest.unlink()
+    os.mkfifo(digest)
+    assert "digest.json: is no regular file" in refusal(stored)
+    digest.unlink()
+    secret = tmp_path / "secret"
+    secret.write_text("{}")
+    digest.symlink_to(secret)
+    for form in ("json", "text"):
+        assert "digest.json: is a link" in refusal(stored, "--format", form)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"{torn", "cannot be read: "),
+        (b"", "cannot be read: "),
+        (b"\xff", "cannot be read: "),
+        (b"[]", "is no JSON object"),
+        (b"{}", "is no digest of ckdn: "),
+        (b'{"schema":"ckdn.digest/2"}', "is no digest of ckdn: "),
+        (b'{"a":NaN}', "NaN is no JSON"),
+        (b"[" * 200_000, "nested too deep"),
+        (b'{"a":"' + b"x" * (1 << 20) + b'"}', "larger than 1048576 bytes"),
+    ],
+)
+def test_what_is_no_digest_is_refused(stored: Project, content: bytes, why: str) -> None:
+    (stored.runs_dir / of(stored, "red")[-1] / "digest.json").write_bytes(content)
+    assert why in refusal(stored)
+
+
+@pytest.mark.parametrize("value", ["[" * 400 + "]" * 400, "[" * 900 + "]" * 900, "1e999", "1" * 5000])
+def test_a_value_that_no_digest_has_is_no_defect(stored: Project, value: str) -> None:
+    path = stored.runs_dir / of(stored, "red")[-1] / "digest.json"
+    path.write_text(path.read_text().replace("{", f'{{"summary":{{"x":{value}}},', 1))
+    assert stored.ckdn("show", "red").code in (0, 2)
+
+
+def test_a_bad_meta_stops_nothing(stored: Project) -> None:
+    run = stored.runs_dir / of(stored, "red")[-1]
+    digest = (run / "digest.json").read_bytes()
+    (run / "meta.json").write_bytes(b"[" * 200_000)
+    assert stored.ckdn("show", "red").out == digest
+    (run / "meta.json").unlink()
+    os.mkfifo(run / "meta.json")
+    assert stored.ckdn("show", "red").out == digest
+
+
+def test_what_was_put_into_a_digest_is_cleaned_and_masked(stored: Project) -> None:
+    path = stored.runs_dir / of(stored, "red")[-1] / "digest.json"
+    document = json.loads(path.read_bytes())
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    document["log_tail"] = ["\x1b[31mred\x1b[0m", token]
+    path.write_text(json.dumps(document))
+    for form in ("json", "text"):
+        done = stored.ckdn("show", "red", "--format", form)
+        assert done.code == 0
+        assert b"red" in done.out
+        assert b"\x1b" not in done.out
+        assert b"u001b" not in done.out
+        assert token.encode() not in done.out
+
+
+def test_a_log_that_is_a_link_is_not_read(stored: Project, tmp_path: Path) -> None:
+    log = stored.runs_dir / of(stored, "red")[-1] / "full.log"
+    log.unlink()
+    (tmp_path / "other").write_text("other")
+    log.symlink_to(tmp_path / "other")
+    assert "the log cannot be read" in refusal(stored, "--log")

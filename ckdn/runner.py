@@ -184,6 +184,7 @@ class Log:
         self._bound = command.max_log_bytes
         self._held: list[bytes] = []
         self._hash: Hash | None = None
+        self._path = os.path.join(command.log_dir, "full.log")
         self._full = _create(command.log_dir, "full.log")
         self._streams = [-1, -1]
         if command.split_streams:
@@ -222,6 +223,19 @@ class Log:
             self._held = []
         else:
             self._hash.update(chunk)
+
+    def compare(self) -> None:
+        """Note when ``full.log`` is no longer what was written: the command knows where it is, and may have emptied or
+        replaced it. What a spec reads there then proves nothing."""
+        if self.failure or self._full < 0:
+            return
+        try:
+            ours, there = os.fstat(self._full), os.lstat(self._path)
+            same = (ours.st_dev, ours.st_ino, ours.st_size) == (there.st_dev, there.st_ino, self.size)
+        except OSError:
+            same = False
+        if not same:
+            self.failure = "the log was changed while the command ran"
 
     def sha256(self) -> str:
         if self._hash is None:
@@ -310,6 +324,7 @@ class _Run:
                 self.cause = Ending(rc=ExitCode.NOT_EXECUTABLE, failure=f"cannot start: {error}")
             else:
                 self._watch(request)
+        self.log.compare()
         self.log.close()
         if self.log.failure and self.cause is None:
             self.cause = Ending(rc=0, failure=self.log.failure)
@@ -378,6 +393,9 @@ class _Run:
         else:
             self.notes.append(f"the command's processes were not gone {STOP_MARGIN_S:g} s after the last signal")
             self.over = True
+            # The guardian itself may hang: a command can stop its parent. Then nobody else would ever kill the rest.
+            if not kill_all(self.pid, guardian.pid, self.command.env.get("CKDN_RUN_DIR", "")):
+                self.notes.append("some of them could not be killed")
 
     def _stop_for(self, cause: Ending, guardian: Guardian) -> None:
         self.cause = cause
@@ -463,10 +481,8 @@ class _Run:
     def _guardian_died(self, guardian: Guardian) -> None:
         """Somebody killed it, or it could not run: then the command must not run on unwatched."""
         self.over = True
-        from ckdn.guardian import Tree  # never needed but here
-
         # The guardian's pid stays its session's number until it is collected.
-        Tree(self.pid, subreaper=False, root=guardian.pid).send(signal.SIGKILL)
+        kill_all(self.pid, guardian.pid, self.command.env.get("CKDN_RUN_DIR", ""))
         code = guardian.collect()
         if self.exit is not None:
             self.notes.append("the guardian process was killed: what outlived the command is not known")
@@ -475,6 +491,56 @@ class _Run:
             self.cause = Ending(rc=ExitCode.NOT_EXECUTABLE, failure=text)
         elif self.cause is None:
             self.cause = Ending(rc=0, failure="the guardian process was killed, and the command with it")
+
+
+def kill_all(command: int, guardian: int, run_dir: str) -> bool:
+    """KILL the command's tree and its guardian from here; False when something of it may not be killed.
+
+    Orphans no longer lead to a dead guardian: on Linux they are found by the ``CKDN_RUN_DIR`` in their environment.
+    """
+    from ckdn.guardian import Tree  # only where a guardian does not do its work
+
+    done = Tree(command, subreaper=False, root=guardian).send(signal.SIGKILL)
+    if sys.platform == "linux" and run_dir:
+        done = _kill_marked(os.fsencode(f"CKDN_RUN_DIR={run_dir}")) and done
+    try:
+        os.kill(guardian, signal.SIGKILL)
+    except ProcessLookupError:  # it is a child of ours that is not collected, so its number is not another's
+        pass
+    return done
+
+
+def _kill_marked(mark: bytes) -> bool:
+    """KILL every process with this entry in its environment, until a look finds no new one."""
+    done = True
+    killed = {os.getpid()}
+    while True:
+        fresh = [pid for pid in _marked(mark) if pid not in killed]
+        if not fresh:
+            return done
+        for pid in fresh:
+            killed.add(pid)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            except PermissionError:
+                done = False
+
+
+def _marked(mark: bytes) -> list[int]:
+    """The processes that have this entry in their environment, as far as we may see it."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    entries = file.read().split(b"\0")
+            except OSError:  # another user's, or it has ended
+                continue
+            if mark in entries:
+                found.append(int(name))
+    return found
 
 
 class Guardian:

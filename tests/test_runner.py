@@ -280,6 +280,46 @@ def test_the_guardians_own_death_takes_the_command_along(tmp_path, fifo):
     fifo.expect_end()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are found in /proc")
+def test_the_guardians_own_death_takes_orphans_along(tmp_path, fifo):
+    code = f"""
+import os, signal, sys, time
+guardian = os.getppid()
+fifo = os.open({fifo.path!r}, os.O_WRONLY)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setsid()
+        while os.getppid() != guardian:
+            time.sleep(0.01)
+        os.kill(guardian, signal.SIGKILL)
+        time.sleep(1000)
+    os._exit(0)
+time.sleep(1000)
+"""
+    outcome = go(tmp_path, *python(code), env={**os.environ, "CKDN_RUN_DIR": str(tmp_path)})
+    assert outcome.ending.rc == -9
+    fifo.expect_end()
+
+
+def test_a_stopped_guardian_does_not_keep_the_tree_alive(tmp_path, fifo):
+    code = f"""
+import os, signal, time
+guardian = os.getppid()
+fifo = os.open({fifo.path!r}, os.O_WRONLY)
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(1000)
+os.kill(guardian, signal.SIGSTOP)
+time.sleep(1000)
+"""
+    env = {**os.environ, "CKDN_RUN_DIR": str(tmp_path)}
+    outcome = go(tmp_path, *python(code), env=env, timeout=0.5, grace=0.1)
+    assert (outcome.ending.rc, outcome.ending.timed_out) == (124, True)
+    assert [note for note in outcome.notes if "not gone" in note]
+    fifo.expect_end()
+
+
 def test_a_term_to_the_guardian_stops_the_tree(tmp_path, fifo):
     outcome = go(tmp_path, "sh", "-c", f"exec 9>{fifo.path}; kill -TERM $PPID; exec sleep 1000")
     assert outcome.ending == Ending(rc=-15, failure="killed by SIGTERM")
@@ -492,6 +532,28 @@ def test_a_full_disk_stops_the_tree_and_is_said(tmp_path, fifo):
     assert outcome.ending.failure == "the log could not be written: No space left on device"
     assert outcome.log_bytes == 0
     fifo.expect_end()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ": > full.log",
+        "rm full.log",
+        "rm full.log; echo all fine > full.log",
+        "mv full.log old.log; ln -s old.log full.log",
+        "echo more >> full.log",
+        "rm full.log; mkfifo full.log",
+    ],
+)
+def test_a_log_that_the_command_changed_is_said(tmp_path, change):
+    # Only what is in the log already can be taken from it.
+    script = f"echo first; while [ ! -s full.log ]; do :; done; {change}"
+    outcome = go(tmp_path, "sh", "-c", script)
+    assert outcome.ending == Ending(rc=0, failure="the log was changed while the command ran")
+
+
+def test_a_log_that_was_only_read_is_fine(tmp_path):
+    assert go(tmp_path, "sh", "-c", "echo first; cat < full.log > copy").ending == Ending(rc=0)
 
 
 def test_a_log_that_cannot_be_made_is_a_refusal(tmp_path):

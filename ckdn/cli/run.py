@@ -69,6 +69,7 @@ def run_one(project: Project, name: str, asked: Arguments, stop: Interrupts) -> 
 def run_several(project: Project, names: Sequence[str], asked: Arguments, stop: Interrupts) -> int:
     """A group: its aggregate; with ``--format text`` the text of each member as it is done, and a last line."""
     from ckdn.app import group  # only runs of several checks
+    from ckdn.bounds import safe
 
     chosen = group.group_of(project, names, every=asked.every, fail_fast=asked.fail_fast)
     if asked.extra:
@@ -76,9 +77,11 @@ def run_several(project: Project, names: Sequence[str], asked: Arguments, stop: 
     text = asked.format == "text" and not asked.quiet
 
     def finished(document: dict[str, Any]) -> None:
+        for problem in document.get("refused", ()):  # the aggregate has no room for the reason
+            output.tell(safe(f"ckdn: {document['check']}: {problem}"))
         if text:
             output.emit(render_text(document).encode())
-        elif not asked.quiet:
+        elif not asked.quiet and "refused" not in document:
             tell_verdict(document)
 
     result = group.run_group(project, chosen, timeout=asked.timeout, environ=os.environ, stop=stop, finished=finished)

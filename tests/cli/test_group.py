@@ -6,6 +6,7 @@ import json
 import os
 import signal
 
+from ckdn import rundir
 from tests.projects import Done, Project, faults, finished
 
 CONFIG = """\
@@ -105,6 +106,17 @@ def test_text_shows_each_member_and_the_whole(project: Project) -> None:
     assert project.ckdn("run", "fine", "--quiet").out == b""
 
 
+def test_a_busy_member_is_named_with_its_reason_without_a_terminal(project: Project) -> None:
+    project.config(CONFIG)
+    with rundir.lock(str(project.runs_dir), "green"):
+        for form in ("json", "text"):
+            done = project.ckdn("run", "whole", "--format", form)
+            assert done.err.splitlines() == [f"ckdn: green: check `green` is already running (pid {os.getpid()})"]
+            assert done.code == 3
+        assert len(project.ckdn("run", "fine", "--quiet").err.splitlines()) == 1
+    assert project.ckdn("run", "fine").err == ""
+
+
 def test_an_interrupt_ends_the_group_with_its_aggregate(project: Project) -> None:
     project.config(CONFIG)
     project.shell("slow", "printf + > fifo; exec sleep 600")
@@ -117,3 +129,20 @@ def test_an_interrupt_ends_the_group_with_its_aggregate(project: Project) -> Non
     assert faults(done.digest) == []
     assert states(done.digest) == [("green", "pass"), ("slow", "error"), ("late", "skipped")]
     assert (done.code, done.digest["rc"], done.digest["interrupted"]) == (130, 130, True)
+
+
+# --- a limit on open files
+
+
+def test_too_few_open_files_are_a_refusal(project: Project) -> None:
+    project.config(CONFIG)
+    project.run("green")
+    for number in range(6, 24):
+        done = project.shell_ckdn(f"ulimit -n {number}; exec $CKDN run green")
+        if done.code == 0:
+            assert done.status == "pass"
+            break
+        assert (done.code, done.out) == (2, b""), (number, done)
+        (line,) = done.err.splitlines()
+        assert line.startswith("ckdn: too many files are open"), number
+    assert 8 < number < 23

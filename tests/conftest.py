@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -104,3 +105,9 @@ def project(tmp_path: Path, shared_cache: Path) -> Project:
     home = tmp_path / "home"
     home.mkdir()
     return Project(tmp_path / "project", home, shared_cache)
+
+
+def pytest_configure() -> None:
+    """A suite that was started in the background ignores SIGINT, and so would the processes that tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
